@@ -61,7 +61,7 @@ case $resolv in
 /run/*) mkdir -p "$(dirname "$resolv")"; ln -sf /run/resolv.conf "$resolv" ;;
 *) mount --bind /run/resolv.conf "$resolv" ;;
 esac
-echo "$1" >/proc/sys/kernel/hostname
+hostname "$1"
 ip link set lo up
 echo ready
 exec cat >/dev/null
