@@ -1,0 +1,330 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InfraClusterAttachment attaches one HostedCluster to the shared stack of an
+// Infra in the same namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ica;infraattachment,path=infraclusterattachments,categories=oooi
+// +kubebuilder:printcolumn:name="Infra",type=string,JSONPath=`.spec.infraRef.name`
+// +kubebuilder:printcolumn:name="HostedCluster",type=string,JSONPath=`.spec.hostedClusterRef.name`
+// +kubebuilder:printcolumn:name="Domain",type=string,JSONPath=`.status.domain`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name must be at most 48 characters: the external Service's name is made from it"
+type InfraClusterAttachment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec InfraClusterAttachmentSpec `json:"spec"`
+	// +optional
+	Status InfraClusterAttachmentStatus `json:"status,omitzero"`
+}
+
+// InfraClusterAttachmentList is a list of InfraClusterAttachment.
+//
+// +kubebuilder:object:root=true
+type InfraClusterAttachmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InfraClusterAttachment `json:"items"`
+}
+
+// InfraClusterAttachmentSpec is the wanted state of an attachment.
+type InfraClusterAttachmentSpec struct {
+	// infraRef names the Infra, in the same namespace.
+	// +required
+	InfraRef InfraRef `json:"infraRef"`
+	// +required
+	HostedClusterRef HostedClusterRef `json:"hostedClusterRef"`
+	// +required
+	DNS AttachmentDNS `json:"dns"`
+	// controlPlaneNamespace defaults to "<hosted cluster's namespace>-<name>".
+	// +optional
+	ControlPlaneNamespace NamespaceName `json:"controlPlaneNamespace,omitempty"`
+	// apiServerService in the control-plane namespace.
+	// +optional
+	// +kubebuilder:default=kube-apiserver
+	APIServerService NamespaceName `json:"apiServerService,omitempty"`
+	// externalService publishes oauth, ignition and konnectivity outside.
+	// +optional
+	ExternalService ExternalService `json:"externalService,omitzero"`
+	// appsIngress brings *.apps of the hosted cluster to the VLAN.
+	// +optional
+	AppsIngress AppsIngress `json:"appsIngress,omitzero"`
+}
+
+// InfraRef names an Infra.
+type InfraRef struct {
+	// +required
+	Name ObjectName `json:"name"`
+}
+
+// HostedClusterRef names a HostedCluster.
+type HostedClusterRef struct {
+	// +required
+	Name ObjectName `json:"name"`
+	// +optional
+	// +kubebuilder:default=clusters
+	Namespace NamespaceName `json:"namespace,omitempty"`
+}
+
+// AttachmentDNS builds the cluster's domain, "<clusterName>.<baseDomain>".
+//
+// +kubebuilder:validation:XValidation:rule="self.clusterName.size() + self.baseDomain.size() <= 240",message="dns.clusterName.baseDomain must be at most 241 characters: konnectivity.<domain> must fit into 253"
+// +kubebuilder:validation:XValidation:rule="!['kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local'].exists(a, a == self.clusterName + '.' + self.baseDomain || a.endsWith('.' + self.clusterName + '.' + self.baseDomain))",messageExpression="'dns.clusterName.baseDomain ' + self.clusterName + '.' + self.baseDomain + ' shadows a service alias of Kubernetes'"
+// +kubebuilder:validation:XValidation:rule="!('.' + self.baseDomain).endsWith('.cluster.local')",messageExpression="'dns.baseDomain ' + self.baseDomain + ' lies in cluster.local'"
+type AttachmentDNS struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	ClusterName DomainName `json:"clusterName"`
+	// +required
+	BaseDomain DomainName `json:"baseDomain"`
+}
+
+// ExternalService is a LoadBalancer Service on the management cluster.
+type ExternalService struct {
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// addressPoolName pins a MetalLB pool.
+	// +optional
+	AddressPoolName ObjectName `json:"addressPoolName,omitempty"`
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// AppsIngress installs MetalLB in the hosted cluster and routes *.apps.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || (has(self.metallb) && has(self.metallb.addressPoolName) && has(self.metallb.ipAddressPoolRange))",message="appsIngress.metallb.addressPoolName and ipAddressPoolRange are required when appsIngress.enabled is true"
+type AppsIngress struct {
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// +optional
+	MetalLB AppsMetalLB `json:"metallb,omitzero"`
+	// +optional
+	// +kubebuilder:default={}
+	Service AppsService `json:"service,omitzero"`
+	// +optional
+	// +kubebuilder:default={}
+	Ports AppsPorts `json:"ports,omitzero"`
+}
+
+// AppsMetalLB is the pool in the hosted cluster.
+type AppsMetalLB struct {
+	// +optional
+	AddressPoolName ObjectName `json:"addressPoolName,omitempty"`
+	// ipAddressPoolRange of unused addresses on the VLAN.
+	// +optional
+	IPAddressPoolRange IPv4Range `json:"ipAddressPoolRange,omitempty"`
+	// l2AdvertisementName defaults to "advertise-<addressPoolName>".
+	// +optional
+	L2AdvertisementName ObjectName `json:"l2AdvertisementName,omitempty"`
+	// +optional
+	// +kubebuilder:default={}
+	Operator AppsMetalLBOperator `json:"operator,omitzero"`
+}
+
+// AppsMetalLBOperator is where MetalLB's operator comes from.
+type AppsMetalLBOperator struct {
+	// +optional
+	// +kubebuilder:default=redhat-operators
+	Source ObjectName `json:"source,omitempty"`
+	// +optional
+	// +kubebuilder:default=openshift-marketplace
+	SourceNamespace NamespaceName `json:"sourceNamespace,omitempty"`
+	// +optional
+	// +kubebuilder:default=stable
+	// +kubebuilder:validation:MaxLength=63
+	Channel string `json:"channel,omitempty"`
+	// +optional
+	// +kubebuilder:default=metallb-operator
+	Package ObjectName `json:"package,omitempty"`
+}
+
+// AppsService is the LoadBalancer Service in the hosted cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || (!('metallb.universe.tf/address-pool' in self.annotations) && !('metallb.io/address-pool' in self.annotations))",message="appsIngress.service.annotations must not hold the address-pool annotation: it is made from metallb.addressPoolName"
+type AppsService struct {
+	// +optional
+	// +kubebuilder:default=oooi-ingress
+	Name NamespaceName `json:"name,omitempty"`
+	// +optional
+	// +kubebuilder:default=openshift-ingress
+	Namespace NamespaceName `json:"namespace,omitempty"`
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// AppsPorts are the ports of the VLAN that *.apps is served on. 9901,
+// 9090-9099 and 20000-20999 are the proxy's own.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || !(self.http in [53, 443, 6443])",message="appsIngress.ports.http must not be 53, 443 or 6443"
+// +kubebuilder:validation:XValidation:rule="!has(self.https) || !(self.https in [53, 80, 6443])",message="appsIngress.ports.https must not be 53, 80 or 6443"
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || !has(self.https) || self.http != self.https",message="appsIngress.ports.http and https must differ"
+// +kubebuilder:validation:XValidation:rule="[self.?http.orValue(80), self.?https.orValue(443)].all(p, p != 9901 && !(p >= 9090 && p <= 9099) && !(p >= 20000 && p <= 20999))",message="appsIngress.ports.http and https must not be 9901, 9090-9099 or 20000-20999"
+type AppsPorts struct {
+	// +optional
+	// +kubebuilder:default=80
+	HTTP Port `json:"http,omitempty"`
+	// +optional
+	// +kubebuilder:default=443
+	HTTPS Port `json:"https,omitempty"`
+}
+
+// InfraClusterAttachmentStatus is what the operator saw and did.
+type InfraClusterAttachmentStatus struct {
+	// conditions of the attachment; Programmed is the Infra controller's, every
+	// other one the attachment controller's.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// domain is "<clusterName>.<baseDomain>".
+	// +optional
+	Domain DomainName `json:"domain,omitempty"`
+	// controlPlaneNamespace in use.
+	// +optional
+	ControlPlaneNamespace NamespaceName `json:"controlPlaneNamespace,omitempty"`
+	// observed facts of the hosted cluster; the last good ones where a fact
+	// cannot be read.
+	// +optional
+	Observed ObservedFacts `json:"observed,omitzero"`
+	// +optional
+	AppsIngressStatus *AppsIngressStatus `json:"appsIngressStatus,omitempty"`
+}
+
+// ObservedFacts is what the attachment controller read.
+type ObservedFacts struct {
+	// hostedClusterUID of the admitted HostedCluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	HostedClusterUID string `json:"hostedClusterUID,omitempty"`
+	// services of the control plane.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Services []ObservedService `json:"services,omitempty"`
+	// workers and their addresses, sorted by address and machine.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2048
+	Workers []ObservedWorker `json:"workers,omitempty"`
+	// ranges of the hosted cluster's own networks.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=43
+	Ranges []string `json:"ranges,omitempty"`
+}
+
+// ServiceRole says which endpoint of the control plane a Service is.
+//
+// +kubebuilder:validation:Enum=APIServer;OAuth;Ignition;Konnectivity
+type ServiceRole string
+
+// The roles of the control plane's Services.
+const (
+	ServiceRoleAPIServer    ServiceRole = "APIServer"
+	ServiceRoleOAuth        ServiceRole = "OAuth"
+	ServiceRoleIgnition     ServiceRole = "Ignition"
+	ServiceRoleKonnectivity ServiceRole = "Konnectivity"
+)
+
+// ObservedService is a Service of the control plane.
+type ObservedService struct {
+	// +required
+	Role ServiceRole `json:"role"`
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// +required
+	ClusterIP IPv4 `json:"clusterIP"`
+	// +required
+	Port Port `json:"port"`
+	// targetPort that a NetworkPolicy has to allow: a number or a name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	TargetPort string `json:"targetPort,omitempty"`
+}
+
+// ObservedWorker is a worker's address.
+type ObservedWorker struct {
+	// +required
+	Address IPv4 `json:"address"`
+	// machine by name, in the control-plane namespace.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Machine string `json:"machine"`
+	// lastSeen is set while the address is missing from its source and held.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+}
+
+// AppsPhase is a value of AppsIngressStatus.Phase.
+//
+// +kubebuilder:validation:Enum=Pending;Ready;Degraded
+type AppsPhase string
+
+// The phases of the apps ingress.
+const (
+	AppsPhasePending  AppsPhase = "Pending"
+	AppsPhaseReady    AppsPhase = "Ready"
+	AppsPhaseDegraded AppsPhase = "Degraded"
+)
+
+// AppsIngressStatus is the state of *.apps.
+type AppsIngressStatus struct {
+	// +optional
+	Phase AppsPhase `json:"phase,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
+	// +optional
+	ExternalIP IPv4 `json:"externalIP,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ExternalHostname string `json:"externalHostname,omitempty"`
+	// lastSync is when the endpoint was last seen to change.
+	// +optional
+	LastSync *metav1.Time `json:"lastSync,omitempty"`
+	// applied are the objects that were made in the hosted cluster.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Applied []AppliedObject `json:"applied,omitempty"`
+}
+
+// AppliedObject identifies an object in the hosted cluster.
+type AppliedObject struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	APIVersion string `json:"apiVersion"`
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+}
