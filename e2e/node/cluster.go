@@ -1,0 +1,217 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Options say what to bring up.
+type Options struct {
+	// Dir keeps the cluster's state; it must not lie below /etc, /opt, /var or
+	// /run, which the boxes see in versions of their own.
+	Dir string
+	// Tools is the directory of the binaries: etcd, kube-apiserver,
+	// kube-controller-manager, kube-scheduler, kubectl, kubelet, kube-proxy,
+	// multus and pause.
+	Tools string
+	// Nodes is the number of nodes.
+	Nodes int
+	// Progress gets a line a step.
+	Progress *Progress
+}
+
+// Cluster is a cluster that is up.
+type Cluster struct {
+	opts  Options
+	state state
+	pki   *Authority
+
+	// Control is the box of the control plane.
+	Control *Box
+	// World is the box that every default route leads to.
+	World *Box
+	// Nodes are the boxes of the nodes, the first at index 0.
+	Nodes []*Box
+}
+
+// state is what Down needs.
+type state struct {
+	ID      string   `json:"id"`
+	Tools   string   `json:"tools"`
+	Netns   []string `json:"netns"`
+	Boxes   []*Box   `json:"boxes"`
+	Cgroups []string `json:"cgroups"`
+}
+
+// Up brings a cluster up. What is made is written to Options.Dir first, so Down
+// works also after a failure.
+func Up(ctx context.Context, opts Options) (*Cluster, error) {
+	if err := check(opts); err != nil {
+		return nil, err
+	}
+	id := make([]byte, 2)
+	if _, err := rand.Read(id); err != nil {
+		return nil, fmt.Errorf("making the cluster's id: %w", err)
+	}
+	c := &Cluster{opts: opts, state: state{ID: "e2e" + hex.EncodeToString(id), Tools: opts.Tools}}
+	if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	if err := c.save(); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{c.buildSwitch, c.startWorld, c.startControl, c.startNodes} {
+		if err := step(ctx); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func check(opts Options) error {
+	if os.Geteuid() != 0 {
+		return errors.New("a real node needs root: namespaces, mounts and cgroups are made")
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return errors.New("this lab needs cgroup v1: pods run below the caller's own memory cgroup")
+	}
+	for _, dir := range []string{"/etc/", "/opt/", "/var/", "/run/"} {
+		if strings.HasPrefix(opts.Dir+"/", dir) {
+			return fmt.Errorf("the state directory %s lies below %s, which the boxes see in a version of their own", opts.Dir, dir)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(opts.Dir, "state.json")); err == nil {
+		return fmt.Errorf("a cluster is up in %s already", opts.Dir)
+	}
+	for _, tool := range []string{
+		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl",
+		"kubelet", "kube-proxy", "multus", "pause",
+	} {
+		if _, err := os.Stat(filepath.Join(opts.Tools, tool)); err != nil {
+			return fmt.Errorf("finding the tools: %w", err)
+		}
+	}
+	for _, program := range []string{"containerd", "runc", "ctr", "ip", "nft", "nsenter", "unshare", "/usr/lib/cni/ptp"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("finding the machine's programs (apt-get install containerd runc containernetworking-plugins nftables): %w", err)
+		}
+	}
+	return nil
+}
+
+// Load finds a cluster that another process has brought up.
+func Load(dir string, progress *Progress) (*Cluster, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return nil, fmt.Errorf("finding a cluster: %w", err)
+	}
+	c := &Cluster{opts: Options{Dir: dir, Progress: progress}, pki: &Authority{dir: filepath.Join(dir, "pki")}}
+	if err := json.Unmarshal(raw, &c.state); err != nil {
+		return nil, fmt.Errorf("reading the cluster's state: %w", err)
+	}
+	c.opts.Tools = c.state.Tools
+	for _, box := range c.state.Boxes {
+		switch {
+		case box.Name == "control":
+			c.Control = box
+		case box.Name == "world":
+			c.World = box
+		case strings.HasPrefix(box.Name, "node"):
+			c.Nodes = append(c.Nodes, box)
+		}
+	}
+	c.opts.Nodes = len(c.Nodes)
+	return c, nil
+}
+
+// Down removes everything that Up and VM have made, and the state directory
+// with it.
+func (c *Cluster) Down(ctx context.Context) error {
+	var errs []error
+	for _, box := range c.state.Boxes {
+		errs = append(errs, box.Kill(ctx))
+	}
+	for _, ns := range c.state.Netns {
+		if _, err := os.Stat("/run/netns/" + ns); err == nil {
+			errs = append(errs, ip(ctx, "netns del "+ns))
+		}
+	}
+	for _, cgroup := range c.state.Cgroups {
+		errs = append(errs, removeCgroup(ctx, cgroup))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.opts.Dir); err != nil {
+		return fmt.Errorf("removing the state directory: %w", err)
+	}
+	c.opts.Progress.Say("the cluster is down, nothing is left of it")
+	return nil
+}
+
+func (c *Cluster) save() error {
+	raw, err := json.MarshalIndent(c.state, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the state: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(c.opts.Dir, "state.json"), raw, 0o600); err != nil {
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	return nil
+}
+
+// box starts a box and writes it down.
+func (c *Cluster) box(ctx context.Context, name, netns string) (*Box, error) {
+	box, err := startBox(ctx, name, netns, filepath.Join(c.opts.Dir, "log", name))
+	if box != nil {
+		c.state.Boxes = append(c.state.Boxes, box)
+		err = errors.Join(err, c.save())
+	}
+	return box, err
+}
+
+func (c *Cluster) startWorld(ctx context.Context) error {
+	ns, err := c.member(ctx, "world", worldIP)
+	if err != nil {
+		return err
+	}
+	if err := c.routePods(ctx, ns, 0); err != nil {
+		return err
+	}
+	c.World, err = c.box(ctx, "world", ns)
+	return err
+}
+
+// Kubectl runs kubectl as the cluster's administrator.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.KubectlIn(ctx, "", args...)
+}
+
+// KubectlIn runs kubectl with something to read.
+func (c *Cluster) KubectlIn(ctx context.Context, stdin string, args ...string) (string, error) {
+	all := append([]string{"--kubeconfig", c.Kubeconfig()}, args...)
+	cmd := c.Control.Command(ctx, filepath.Join(c.opts.Tools, "kubectl"), all...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return output(cmd)
+}
+
+// Apply applies manifests server-side.
+func (c *Cluster) Apply(ctx context.Context, manifests string) error {
+	_, err := c.KubectlIn(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	return err
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig. Its server is
+// reachable from inside the boxes.
+func (c *Cluster) Kubeconfig() string { return c.pki.Path("admin.kubeconfig") }
+
+// Dir is the state directory.
+func (c *Cluster) Dir() string { return c.opts.Dir }

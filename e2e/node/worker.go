@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/densityops/oooi/e2e/images"
+)
+
+const pauseImage = "localhost/e2e/pause:1"
+
+// NodeName is the name of the node with that index, counted from 1.
+func NodeName(index int) string { return fmt.Sprintf("node%d", index) }
+
+func (c *Cluster) startNodes(ctx context.Context) error {
+	pause, err := images.Build(images.Spec{
+		Entrypoint: []string{"/pause"}, User: "65532:65532",
+		Files: []images.File{{Path: "/pause", Source: c.tool("pause"), Mode: 0o755}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := images.WriteArchive(c.pauseArchive(), pauseImage, pause); err != nil {
+		return err
+	}
+	for i := 1; i <= c.opts.Nodes; i++ {
+		if err := c.startNode(ctx, i); err != nil {
+			return err
+		}
+	}
+	for i := 1; i <= c.opts.Nodes; i++ {
+		if err := c.WaitNode(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) pauseArchive() string { return filepath.Join(c.opts.Dir, "pause.tar") }
+
+// startNode makes a node's namespaces and starts its programs.
+func (c *Cluster) startNode(ctx context.Context, index int) error {
+	name := NodeName(index)
+	ns, err := c.member(ctx, name, nodeIP(index))
+	if err != nil {
+		return err
+	}
+	if err := c.routePods(ctx, ns, index); err != nil {
+		return err
+	}
+	if err := c.plugVLAN(ctx, ns, index); err != nil {
+		return err
+	}
+	config, err := c.configureNode(name, index)
+	if err != nil {
+		return err
+	}
+	box, err := c.box(ctx, name, ns)
+	if err != nil {
+		return err
+	}
+	c.Nodes = append(c.Nodes, box)
+	if _, err := box.Script(ctx, prepareScript, "NODE="+name, "STATE="+config.State, "TOOLS="+c.opts.Tools, "UPSTREAM="+UpstreamDNS); err != nil {
+		return err
+	}
+	return c.startWorker(ctx, box, config)
+}
+
+func (c *Cluster) configureNode(name string, index int) (nodeConfig, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nodeConfig{}, err
+	}
+	config := nodeConfig{
+		Name: name, IP: nodeIP(index), PodCIDR: podCIDR(index), PKI: filepath.Join(c.opts.Dir, "pki"),
+		State: filepath.Join(c.opts.Dir, name), Cgroup: filepath.Join(own, c.state.ID, name), DNS: ClusterDNS, Pause: pauseImage,
+	}
+	c.state.Cgroups = append(c.state.Cgroups, config.Cgroup)
+	if err := c.save(); err != nil {
+		return config, err
+	}
+	if err := makeCgroup(config.Cgroup); err != nil {
+		return config, err
+	}
+	if err := os.MkdirAll(config.State, 0o755); err != nil {
+		return config, fmt.Errorf("making the node's directory: %w", err)
+	}
+	if err := c.pki.Sign(name, pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}, config.IP, name); err != nil {
+		return config, err
+	}
+	if err := c.pki.Kubeconfig(name, apiServer); err != nil {
+		return config, err
+	}
+	multus, err := os.ReadFile(c.pki.Path("multus.kubeconfig"))
+	if err != nil {
+		return config, fmt.Errorf("reading the kubeconfig of Multus: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(config.State, "multus.kubeconfig"), multus, 0o600); err != nil {
+		return config, fmt.Errorf("writing the kubeconfig of Multus: %w", err)
+	}
+	return config, config.write()
+}
+
+func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) error {
+	at := func(name string) string { return filepath.Join(config.State, name) }
+	if _, err := box.Daemon("containerd", "containerd", "-c", at("containerd.toml")); err != nil {
+		return err
+	}
+	err := Wait(ctx, 30*time.Second, "containerd", func(ctx context.Context) error { return box.Run(ctx, "ctr", "version") })
+	if err != nil {
+		return err
+	}
+	if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", c.pauseArchive()); err != nil {
+		return err
+	}
+	if _, err := box.Daemon("kubelet", c.tool("kubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+c.pki.Path(config.Name+".kubeconfig"),
+		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP); err != nil {
+		return err
+	}
+	_, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
+	return err
+}
+
+// WaitNode waits until a node is Ready and takes pods.
+func (c *Cluster) WaitNode(ctx context.Context, index int) error {
+	name := NodeName(index)
+	err := Wait(ctx, 90*time.Second, name+" to be Ready", func(ctx context.Context) error {
+		out, err := c.Kubectl(ctx, "get", "node", name, "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status}/{.spec.taints}`)
+		if err == nil && out != "True/" {
+			err = fmt.Errorf("%s is %q", name, out)
+		}
+		return err
+	})
+	if err == nil {
+		c.opts.Progress.Say("%s is Ready", name)
+	}
+	return err
+}
+
+// ImportImages loads image archives into every node.
+func (c *Cluster) ImportImages(ctx context.Context, archives ...string) error {
+	for _, box := range c.Nodes {
+		for _, archive := range archives {
+			if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// KillNode ends a node as a power cut does. Its namespaces, cgroups and name
+// stay known, so that StartNode can bring it back.
+func (c *Cluster) KillNode(ctx context.Context, index int) error {
+	box := c.Nodes[index-1]
+	if err := box.Kill(ctx); err != nil {
+		return err
+	}
+	for _, cgroup := range c.state.Cgroups {
+		if strings.HasSuffix(cgroup, "/"+box.Name) {
+			return removeCgroup(ctx, cgroup)
+		}
+	}
+	return nil
+}
