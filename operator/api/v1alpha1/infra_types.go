@@ -266,6 +266,22 @@ type InfraStatus struct {
 	// +listMapKey=attachment
 	// +kubebuilder:validation:MaxItems=250
 	InForce []AttachmentInForce `json:"inForce,omitempty"`
+	// network that the children were last planned for; another Infra never
+	// takes it away.
+	// +optional
+	Network *NetworkInForce `json:"network,omitempty"`
+}
+
+// NetworkInForce is what an Infra holds of its VLAN.
+type NetworkInForce struct {
+	// +required
+	CIDR IPv4CIDR `json:"cidr"`
+	// +optional
+	DHCPServerIP IPv4 `json:"dhcpServerIP,omitempty"`
+	// +optional
+	DNSServerIP IPv4 `json:"dnsServerIP,omitempty"`
+	// +optional
+	ProxyServerIP IPv4 `json:"proxyServerIP,omitempty"`
 }
 
 // InfraComponentStatus holds a boolean for each component.
@@ -305,6 +321,11 @@ type AttachmentInForce struct {
 	// range that its load balancer pool holds.
 	// +optional
 	Range IPv4Range `json:"range,omitempty"`
+	// httpPort and httpsPort are the ports of the VLAN that its *.apps holds.
+	// +optional
+	HTTPPort Port `json:"httpPort,omitempty"`
+	// +optional
+	HTTPSPort Port `json:"httpsPort,omitempty"`
 	// externalPort is the proxy's pod port of its external Service.
 	// +optional
 	ExternalPort Port `json:"externalPort,omitempty"`

@@ -222,6 +222,13 @@ type ObservedFacts struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2048
 	Workers []ObservedWorker `json:"workers,omitempty"`
+	// machines are the virtual machines of the cluster's workers, by name, in
+	// the control-plane namespace: the lease of one counts as a worker's address.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2048
+	// +kubebuilder:validation:items:MaxLength=253
+	Machines []string `json:"machines,omitempty"`
 	// ranges of the hosted cluster's own networks.
 	// +optional
 	// +listType=atomic
