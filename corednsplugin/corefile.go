@@ -1,0 +1,92 @@
+package oooi
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
+)
+
+// Corefile is the configuration that our own CoreDNS uses where it is given
+// none: the same text for a pod and for a plain daemon.
+//
+//go:embed Corefile
+var Corefile string
+
+// What the Corefile takes from the environment and has to have.
+const (
+	envSnapshot = "OOOI_SNAPSHOT"
+	envServerIP = "OOOI_SERVER_IP"
+	envPodIP    = "POD_IP"
+	envPort     = "OOOI_DNS_PORT"
+)
+
+// errServerIP is returned where nothing names our address on the VLAN.
+var errServerIP = errors.New("neither OOOI_SERVER_IP nor a snapshot names the server's address")
+
+// Environment completes what the Corefile needs: port 53, the server's address
+// from the snapshot file, and loopback for the pod side of a plain daemon. What
+// is set already stays.
+func Environment(get func(string) string, set func(string, string) error) error {
+	defaults := map[string]string{envPort: "53", envPodIP: "127.0.0.1"}
+	if get(envServerIP) == "" {
+		ip, err := serverIP(get(envSnapshot))
+		if err != nil {
+			return err
+		}
+		defaults[envServerIP] = ip
+	}
+	for name, value := range defaults {
+		if get(name) == "" {
+			if err := set(name, value); err != nil {
+				return fmt.Errorf("setting %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func serverIP(file string) (string, error) {
+	if file == "" {
+		return "", errServerIP
+	}
+	c, err := load(file)
+	if err != nil {
+		return "", err
+	}
+	return c.ServerIP.String(), nil
+}
+
+func load(file string) (snapshot.Config, error) {
+	data, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	if err != nil {
+		return snapshot.Config{}, fmt.Errorf("reading snapshot: %w", err)
+	}
+	s, err := snapshot.Decode(data)
+	if err != nil {
+		return snapshot.Config{}, err
+	}
+	return snapshot.Parse(s)
+}
+
+// Check validates a snapshot file and tells what it holds. It fails for a file
+// that cannot be served or that has problems.
+func Check(file string, out io.Writer) error {
+	c, err := load(file)
+	if err != nil {
+		return err
+	}
+	for _, p := range c.Problems {
+		if _, err := fmt.Fprintf(out, "%s: %s\n", p.Reason, p.Message); err != nil {
+			return err
+		}
+	}
+	if n := len(c.Problems); n > 0 {
+		return fmt.Errorf("%d problems in %s", n, file)
+	}
+	_, err = fmt.Fprintf(out, "%s: %d names, version %s\n", file, names(&c), c.Version)
+	return err
+}

@@ -1,0 +1,214 @@
+package oooi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/densityops/oooi/corednsplugin/internal/agent"
+	"github.com/densityops/oooi/corednsplugin/internal/report"
+	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
+)
+
+// Version is the module's version.
+const Version = "v0.1.0"
+
+// Contract is the version of the contract with the operator.
+const Contract = agent.Contract
+
+// ReasonListenerNotBound: a listening socket could not be bound to its device,
+// so the server stays silent.
+const ReasonListenerNotBound = "ListenerNotBound"
+
+// engine brings snapshots into force for one handler and reports about it.
+type engine struct {
+	o        *Oooi
+	agent    *agent.Agent
+	reporter *report.Reporter // nil without a resource to report to
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+
+	mu        sync.Mutex
+	state     agent.State        // guarded by mu
+	upstreams []snapshot.Problem // guarded by mu
+	listener  error              // guarded by mu
+	announced bool               // guarded by mu
+	ctx       context.Context    //nolint:containedctx // the life between start and stop
+}
+
+func newEngine(o *Oooi) *engine {
+	opts := o.options
+	return &engine{o: o, agent: agent.New(agent.Options{
+		File: opts.snapshot, Hub: opts.hub, HubCA: opts.hubCA, Token: opts.token,
+		Namespace: opts.namespace, Name: opts.name, StateDir: opts.stateDir, ModuleVersion: Version,
+	})}
+}
+
+// start brings what lies on disk into force before the sockets are opened, so
+// the first query finds it.
+func (e *engine) start() error {
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.o.open.Store(!e.o.options.bind)
+	if e.o.options.bind || e.o.options.announce {
+		whenListening(e)
+	}
+	if e.o.options.name != "" {
+		e.startReporter()
+	}
+	e.apply(e.agent.Load())
+	e.wg.Go(func() { e.agent.Run(e.ctx, e.apply) })
+	return nil
+}
+
+func (e *engine) startReporter() {
+	c, err := report.NewCluster(e.o.options.kubeconfig)
+	if err != nil {
+		if !errors.Is(err, report.ErrNoCluster) {
+			log.Errorf("No status will be reported: %v", err)
+		}
+		return
+	}
+	e.reporter = report.New(c)
+	e.wg.Go(func() { e.reporter.Run(e.ctx) })
+}
+
+// stop ends everything that start began.
+func (e *engine) stop() error {
+	e.cancel()
+	e.wg.Wait()
+	if s := e.o.serving.Load(); s != nil && s.upstream != nil {
+		s.upstream.stopLater()
+	}
+	return nil
+}
+
+// listening is called when the servers' sockets are open.
+func (e *engine) listening() {
+	var err error
+	if e.o.options.bind {
+		if err = bindListeners(); err != nil {
+			log.Errorf("Not answering: %v", err)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listener = err
+	e.o.open.Store(err == nil)
+	e.announceOnce()
+	e.report()
+}
+
+// apply puts a state into force.
+func (e *engine) apply(s agent.State) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.o.serving.Load()
+	e.state = s
+	connected := 0.0
+	if s.Connected {
+		connected = 1
+	}
+	streamConnected.Set(connected)
+	if s.Config != nil && (before == nil || !sameSnapshot(&before.config, s.Config)) {
+		e.serve(before, *s.Config)
+	}
+	e.announceOnce()
+	e.report()
+}
+
+// sameSnapshot: the version is the digest of all that is served.
+func sameSnapshot(a, b *snapshot.Config) bool { return a.Version == b.Version && a.Child == b.Child }
+
+// serve swaps the serving state. The caller holds mu.
+func (e *engine) serve(before *serving, c snapshot.Config) {
+	began := time.Now()
+	addrs, problems := resolvers(&c, func() ([]string, error) { return nodeResolvers(e.o.options.resolvConf) },
+		e.own(&c), e.o.options.port)
+	var up, old *upstream
+	if before != nil {
+		old = before.upstream
+	}
+	switch {
+	case old != nil && slices.Equal(old.addrs, addrs):
+		up, old = old, nil
+	case len(addrs) > 0:
+		var err error
+		if up, err = newUpstream(addrs); err != nil {
+			log.Errorf("Upstreams cannot be used: %v", err)
+			problems = append(problems, snapshot.Problem{Reason: ReasonNoUpstreams, Message: "the upstreams cannot be used"})
+		}
+	}
+	e.upstreams = problems
+	e.o.serving.Store(newServing(c, e.o.options.vlan, up))
+	if old != nil {
+		old.stopLater()
+	}
+	now := time.Now()
+	observeApplied(&c, began, now)
+	log.Infof("Snapshot %s generation %d in force: %d names, %d upstreams", c.Version, c.Child.Generation, names(&c), len(addrs))
+}
+
+// own is every address that is this server.
+func (e *engine) own(c *snapshot.Config) []netip.Addr {
+	own := append([]netip.Addr{c.ServerIP}, c.Own...)
+	for _, a := range []netip.Addr{e.o.options.vlan, e.o.options.pod} {
+		if a.IsValid() {
+			own = append(own, a)
+		}
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		log.Warningf("Listing addresses: %v", err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				own = append(own, ip.Unmap())
+			}
+		}
+	}
+	return own
+}
+
+// report gathers the problems and hands them on. The caller holds mu.
+func (e *engine) report() {
+	problems := slices.Concat(e.state.Problems, e.upstreams)
+	if e.listener != nil {
+		problems = append(problems, snapshot.Problem{Reason: ReasonListenerNotBound, Message: e.listener.Error()})
+	}
+	s := e.o.serving.Load()
+	if s != nil {
+		problems = append(problems, s.config.Problems...)
+		problems = append(problems, networkProblems(&s.config, e.o.options)...)
+	}
+	problems = snapshot.SortProblems(problems)
+	observeProblems(problems)
+	if e.reporter == nil {
+		return
+	}
+	out := report.Object{APIVersion: report.APIVersion, Kind: report.Kind,
+		Metadata: report.Metadata{Namespace: e.o.options.namespace, Name: e.o.options.name},
+		Status: report.Status{Agent: report.Agent{ModuleVersion: Version, Contract: Contract, Problems: report.Problems(problems)}}}
+	if s != nil {
+		out.Metadata.UID = s.config.Child.UID
+		out.Status.Agent.ObservedVersion = s.config.Version
+		out.Status.Agent.ObservedGeneration = s.config.Child.Generation
+		out.Status.Agent.Names = names(&s.config)
+	}
+	e.reporter.Set(out)
+}
+
+// announceOnce starts to make our address known, once the sockets are open and
+// a snapshot says what the VLAN is. The caller holds mu.
+func (e *engine) announceOnce() {
+	s := e.o.serving.Load()
+	if e.announced || !e.o.options.announce || !e.o.open.Load() || s == nil {
+		return
+	}
+	e.announced = true
+	e.wg.Go(func() { announce(e.ctx, s.config.ServerIP, s.config.CIDR) })
+}

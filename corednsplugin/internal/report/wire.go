@@ -1,0 +1,58 @@
+package report
+
+import (
+	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
+)
+
+// What the apply names.
+const (
+	APIVersion = "hostedcluster.densityops.com/v1alpha1"
+	Kind       = "DNSServer"
+	FieldOwner = "oooi-coredns"
+)
+
+// Object is the apply document.
+type Object struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata"`
+	Status     Status   `json:"status"`
+}
+
+// Metadata names the resource; the uid keeps a report of an earlier resource of
+// the same name away from its successor.
+type Metadata struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+// Status holds our stanza alone.
+type Status struct {
+	Agent Agent `json:"agent"`
+}
+
+// Agent is the stanza.
+type Agent struct {
+	ObservedVersion    string    `json:"observedVersion,omitempty"`
+	ObservedGeneration int64     `json:"observedGeneration,omitempty"`
+	ModuleVersion      string    `json:"moduleVersion"`
+	Contract           string    `json:"contract"`
+	Names              int       `json:"names"`
+	Problems           []Problem `json:"problems,omitempty"`
+}
+
+// Problem is something that the user can mend.
+type Problem struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Problems sorts and converts.
+func Problems(in []snapshot.Problem) []Problem {
+	var out []Problem
+	for _, p := range snapshot.SortProblems(in) {
+		out = append(out, Problem(p))
+	}
+	return out
+}
