@@ -14,7 +14,10 @@ tool (
 
 require (
 	github.com/google/go-containerregistry v0.21.7
+	github.com/miekg/dns v1.1.73
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/sync v0.24.0
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -249,7 +252,6 @@ require (
 	golang.org/x/exp/typeparams v0.0.0-20260811152304-ee035b5b010f // indirect
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
@@ -281,5 +283,4 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.2 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )

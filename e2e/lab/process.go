@@ -28,6 +28,9 @@ type Spec struct {
 	// Unprivileged runs the program as the product's containers run: uid 65532,
 	// no group, no capability that Capabilities does not name.
 	Unprivileged bool
+	// UID is another user for an unprivileged program; an init container that
+	// needs a capability runs as "0".
+	UID string
 	// Capabilities stay in the bounding set of an unprivileged program, as a
 	// pod's securityContext would add them: a program gets one of them only by
 	// a capability on its file. Names as setpriv(1) has them, such as "net_raw".
@@ -187,16 +190,20 @@ func privileges(spec Spec) []string {
 		bounds += ",+" + c
 	}
 	out := []string{"setpriv", "--inh-caps=-all", "--bounding-set=" + bounds}
-	if podUserExists() {
-		out = append(out, "--reuid="+PodUID, "--regid="+PodUID, "--clear-groups")
+	uid := spec.UID
+	if uid == "" {
+		uid = PodUID
+	}
+	if uid != "0" && PodUserExists() {
+		out = append(out, "--reuid="+uid, "--regid="+uid, "--clear-groups")
 	}
 	return append(out, "--")
 }
 
-// podUserExists says whether this user namespace has the containers' user. In
+// PodUserExists says whether this user namespace has the containers' user. In
 // one that maps a single user it has not; programs then are that user, without
 // any capability beyond the bounding set.
-var podUserExists = sync.OnceValue(func() bool {
+var PodUserExists = sync.OnceValue(func() bool {
 	content, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return false

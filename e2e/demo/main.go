@@ -1,0 +1,163 @@
+// Command demo runs oooi for a few hosted clusters in network namespaces, boots
+// their worker VMs, and checks with real clients what they reach and what they
+// must not. It prints a table and leaves nothing behind.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/densityops/oooi/e2e/demo/actor"
+	"github.com/densityops/oooi/e2e/demo/check"
+	"github.com/densityops/oooi/e2e/demo/world"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == actor.Name {
+		os.Exit(actor.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	if err := o.parse(args, stderr); err != nil {
+		return 2
+	}
+	if os.Geteuid() != 0 {
+		code, err := inUserNamespace()
+		if err != nil {
+			fmt.Fprintf(stderr, "%v\nRun the demo as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "+
+				"user.max_user_namespaces).\n", err)
+			return 1
+		}
+		return code
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := demo(ctx, o, stdout); err != nil {
+		fmt.Fprintln(stderr, "demo:", err)
+		return 1
+	}
+	return 0
+}
+
+type options struct {
+	bin, envoy, objects string
+	keep                bool
+}
+
+func (o *options) parse(args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.bin, "bin", "bin", "directory of the product's binaries")
+	flags.StringVar(&o.envoy, "envoy", "bin/tools/envoy", "the Envoy binary")
+	flags.StringVar(&o.objects, "objects", "e2e/demo/objects", "directories of Kubernetes objects, comma-separated")
+	flags.BoolVar(&o.keep, "keep", false, "leave everything up until Ctrl-C, and print how to look around")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, path := range []*string{&o.bin, &o.envoy} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	return nil
+}
+
+// demo builds the world, checks it and takes it down again.
+func demo(ctx context.Context, o options, out io.Writer) (err error) {
+	begin := time.Now()
+	dir, err := os.MkdirTemp("", "oooi-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// What the programs said is worth more than a clean directory when something failed.
+		if err == nil && !o.keep {
+			err = os.RemoveAll(dir)
+			return
+		}
+		fmt.Fprintln(out, "plans and logs:", dir)
+	}()
+	self, err := actor.Self()
+	if err != nil {
+		return err
+	}
+	w, err := world.Build(ctx, world.Options{
+		Bin: o.bin, Envoy: o.envoy, Objects: strings.Split(o.objects, ","), Dir: dir, Self: self,
+		Step: stepper(out),
+	})
+	if w != nil {
+		defer w.Lab.Close()
+	}
+	if err == nil {
+		err = checks(ctx, w, out, begin)
+	}
+	if o.keep && w != nil {
+		keep(ctx, w, out)
+	}
+	return err
+}
+
+// stepper prints a line before and after each step.
+func stepper(out io.Writer) func(string) func(error) {
+	n := 0
+	return func(words string) func(error) {
+		n++
+		begin := time.Now()
+		fmt.Fprintf(out, "[%d] %s ... ", n, words)
+		return func(err error) {
+			word := "done"
+			if err != nil {
+				word = "FAILED"
+			}
+			fmt.Fprintf(out, "%s (%.1f s)\n", word, time.Since(begin).Seconds())
+		}
+	}
+}
+
+func checks(ctx context.Context, w *world.World, out io.Writer, begin time.Time) error {
+	done := stepper(out)
+	var results []check.Result
+	last := ""
+	finish := func(error) {}
+	var failed error
+	check.All(ctx, w, func(r check.Result) {
+		if r.Check != last {
+			finish(failed)
+			finish, failed, last = done(r.Check), nil, r.Check
+		}
+		failed = errors.Join(failed, r.Err)
+		results = append(results, r)
+	})
+	finish(failed)
+	return report(out, w, results, time.Since(begin))
+}
+
+// keep leaves the world up until it is interrupted.
+func keep(ctx context.Context, w *world.World, out io.Writer) {
+	fmt.Fprintln(out, "\nThe lab is up until Ctrl-C. From another shell, as root:")
+	for _, h := range w.Lab.Hosts() {
+		fmt.Fprintf(out, "  nsenter --target %d --all    # %s\n", h.PID(), h.Name)
+	}
+	if len(w.VMs) > 0 {
+		vm := w.VMs[0]
+		fmt.Fprintf(out, "For example, what a worker sees:\n"+
+			"  nsenter --target %[1]d --all dig api.%[2]s kubernetes.default.svc\n"+
+			"  nsenter --target %[1]d --all cat /run/lease /etc/resolv.conf\n", vm.Host.PID(), vm.Cluster.Domain)
+	}
+	fmt.Fprintf(out, "Plans: %s/plan-1, %s/plan-2; what each program says: %s/logs\n", w.Dir, w.Dir, w.Dir)
+	<-ctx.Done()
+}

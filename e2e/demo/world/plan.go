@@ -1,0 +1,126 @@
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/densityops/oooi/e2e/demo/actor"
+	"github.com/densityops/oooi/e2e/lab"
+	"sigs.k8s.io/yaml"
+)
+
+// render lets the operator plan the objects, and more than them if given.
+func (w *World) render(ctx context.Context, name string, more []byte) error {
+	out := filepath.Join(w.Dir, name)
+	args := []string{"render", "-o", out}
+	for _, dir := range w.Options.Objects {
+		args = append(args, "-f", dir)
+	}
+	if more != nil {
+		file := filepath.Join(w.Dir, name+"-leases.yaml")
+		if err := writeNew(file, more); err != nil {
+			return err
+		}
+		args = append(args, "-f", file)
+	}
+	said, err := exec.CommandContext(ctx, filepath.Join(w.Bin, "operator"), args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("operator %s: %w: %s", strings.Join(args, " "), err, said)
+	}
+	return nil
+}
+
+// snapshot reads what a plan holds for one component.
+func (w *World) snapshot(plan, component string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(w.Dir, plan, "snapshots", w.Network.Infra+"-"+component+".json"))
+	return string(content), err
+}
+
+// binding is a lease as dhcpd reports it, on its command line and in its status.
+type binding struct {
+	MACAddress  string `json:"macAddress"`
+	IP          string `json:"ip"`
+	VMNamespace string `json:"vmNamespace,omitempty"`
+	VMName      string `json:"vmName,omitempty"`
+}
+
+// replan plans again with the leases that dhcpd reports, as the operator does
+// from the DHCPServer's status, and hands the new plan to the daemons.
+func (w *World) replan(ctx context.Context) error {
+	bindings, err := w.leases(ctx)
+	if err != nil {
+		return err
+	}
+	status, err := yaml.Marshal(map[string]any{
+		"apiVersion": "hostedcluster.densityops.com/v1alpha1",
+		"kind":       "DHCPServer",
+		"metadata":   map[string]any{"name": w.Network.Infra + "-dhcp", "namespace": w.Network.Namespace},
+		"status":     map[string]any{"agent": map[string]any{"bindings": bindings}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.render(ctx, "plan-2", status); err != nil {
+		return err
+	}
+	for _, p := range w.Pods.all() {
+		if err := w.configure(ctx, p, "plan-2"); err != nil {
+			return err
+		}
+	}
+	return each(w.VMs, func(vm *VM) error { return w.inForce(ctx, vm) })
+}
+
+// leases asks dhcpd what it has given, until it names every VM.
+func (w *World) leases(ctx context.Context) ([]binding, error) {
+	var bindings []binding
+	err := lab.Until(ctx, soon, "dhcpd's list of leases", func(ctx context.Context) error {
+		said, err := w.Pods.DHCP.Host.Exec(ctx, lab.Spec{
+			Args: []string{podBin + "/dhcpd", "leases", "-o", "json", "--state-dir", stateDir}, Unprivileged: true,
+		})
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(said), &bindings); err != nil {
+			return fmt.Errorf("%s: %w", said, err)
+		}
+		for _, vm := range w.VMs {
+			if !holds(bindings, vm) {
+				return fmt.Errorf("%s (%s) is missing in %s", vm.Name, vm.MAC, said)
+			}
+		}
+		return nil
+	})
+	return bindings, err
+}
+
+func holds(bindings []binding, vm *VM) bool {
+	for _, b := range bindings {
+		if b.MACAddress == vm.MAC && b.IP == vm.Lease.Address.Addr().String() && b.VMName == vm.Name && b.VMNamespace == vm.Cluster.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// inForce waits until the plan that knows the VM's address is served: its alias
+// has an address and leads to a control plane.
+func (w *World) inForce(ctx context.Context, vm *VM) error {
+	probe := actor.Probe{
+		Address: "kubernetes.default.svc:6443", Authorities: w.Authority(vm.Cluster.Name),
+		Expect: "kubernetes.default.svc", Host: "kubernetes.default.svc",
+	}
+	return lab.Until(ctx, soon, "the alias of "+vm.Name, func(ctx context.Context) error {
+		out, err := Ask[actor.Outcome](ctx, w, vm.Host, "probe", probe)
+		if err == nil && out.Stage != "answer" {
+			err = fmt.Errorf("%s: %s", out.Stage, out.Error)
+		}
+		return errors.Join(err, w.Ended())
+	})
+}
