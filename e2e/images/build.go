@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -41,6 +42,8 @@ type Spec struct {
 	Dirs []Dir
 	// Files become one layer.
 	Files []File
+	// Stored leaves the layer uncompressed: for images that never travel.
+	Stored bool
 }
 
 // Dir is a directory of an image.
@@ -69,9 +72,13 @@ func Build(spec Spec) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	level := gzip.DefaultCompression
+	if spec.Stored {
+		level = gzip.NoCompression
+	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
-	}, tarball.WithMediaType(types.OCILayer))
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(level))
 	if err != nil {
 		return nil, fmt.Errorf("making the layer: %w", err)
 	}

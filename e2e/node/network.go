@@ -11,9 +11,9 @@ import (
 // The addresses of the lab. They lie in namespaces of their own and so meet
 // nothing of the machine's.
 const (
-	ServiceCIDR   = "10.96.0.0/16"
-	APIServiceIP  = "10.96.0.1"
-	ClusterDNS    = "10.96.0.10"
+	ServiceCIDR   = "172.30.0.0/16"
+	APIServiceIP  = "172.30.0.1"
+	ClusterDNS    = "172.30.0.10"
 	controlIP     = "10.91.0.1"
 	worldIP       = "10.91.0.254"
 	UpstreamDNS   = "198.51.100.53"

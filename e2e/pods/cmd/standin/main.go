@@ -1,0 +1,42 @@
+// standin plays what surrounds oooi's pods in the tests: the endpoints of
+// hosted control planes, an upstream resolver, and the worker VM's clients.
+//
+//	standin serve SPEC...          SPEC = tls:PORT:NAME | http:PORT:NAME | udp:PORT
+//	standin upstream ADDR          a resolver that knows every name
+//	standin tls ADDR [SNI]         prints the common name of the server's certificate
+//	standin scan tcp|udp ADDR      prints the ports of ADDR that answer
+//	standin send ADDR TEXT         sends one datagram
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: standin serve|upstream|tls|scan|send ...")
+	}
+	switch args[0] {
+	case "serve":
+		return serve(args[1:])
+	case "upstream":
+		return upstream(args[1])
+	case "tls":
+		return handshake(args[1], append(args[2:], "")[0])
+	case "scan":
+		return scan(args[1], append(args[2:], "")[0])
+	case "send":
+		return send(args[1], append(args[2:], "")[0])
+	default:
+		return fmt.Errorf("standin does not know %q", args[0])
+	}
+}

@@ -1,0 +1,241 @@
+package pods
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/densityops/oooi/e2e/images"
+	"github.com/densityops/oooi/e2e/node"
+)
+
+const namespace = "vlan100"
+
+// lab is a cluster with the three pods on it.
+type lab struct {
+	*node.Cluster
+	progress *node.Progress
+	// bin holds oooi's binaries, tools everything else.
+	bin, tools string
+	standin    string
+	root       string
+}
+
+// newLab brings the cluster up and takes it down when the test ends; after a
+// failure its logs stay in e2e-out/NAME. With KEEP set the cluster stays up.
+func newLab(t *testing.T, name string, nodes int) *lab {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("/tmp", "oooi-e2e-")
+	require.NoError(t, err)
+	l := &lab{
+		progress: node.NewProgress(os.Stdout),
+		bin:      cmp.Or(os.Getenv("OOOI_BIN"), filepath.Join(root, "bin")),
+		tools:    cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join(root, "bin/tools")),
+		standin:  filepath.Join(dir, "standin"),
+		root:     root,
+	}
+	l.Cluster, err = node.Up(t.Context(), node.Options{Dir: dir, Tools: l.tools, Nodes: nodes, Progress: l.progress})
+	t.Cleanup(func() { l.end(t, filepath.Join(root, "e2e-out", name)) })
+	require.NoError(t, err)
+	l.build(t, l.standin, "./cmd/standin")
+	_, err = l.World.Daemon("upstream", l.standin, "upstream", node.UpstreamDNS+":53")
+	require.NoError(t, err)
+	return l
+}
+
+func (l *lab) build(t *testing.T, out, pkg string) {
+	t.Helper()
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", out, pkg).CombinedOutput()
+	require.NoError(t, err, "building %s: %s", pkg, built)
+}
+
+func (l *lab) end(t *testing.T, kept string) {
+	if l.Cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	defer cancel()
+	if t.Failed() {
+		l.keepLogs(ctx, kept)
+	}
+	if os.Getenv("KEEP") != "" {
+		l.progress.Say("left up: OOOI_E2E_DIR=%s", l.Dir())
+		return
+	}
+	require.NoError(t, l.Down(ctx))
+}
+
+// keepLogs saves what a person wants to see after a failure.
+func (l *lab) keepLogs(ctx context.Context, dir string) {
+	_ = os.RemoveAll(dir)
+	if err := os.CopyFS(filepath.Join(dir, "log"), os.DirFS(filepath.Join(l.Dir(), "log"))); err != nil {
+		l.progress.Say("keeping logs: %v", err)
+	}
+	for file, args := range map[string][]string{
+		"objects.yaml": {"get", "pods,deployments,services,configmaps,events,dhcpservers,dnsservers,proxyservers", "-A", "-o", "yaml"},
+		"pods.txt":     {"get", "pods", "-A", "-o", "wide"},
+		"events.txt":   {"get", "events", "-A", "--sort-by=.lastTimestamp"},
+	} {
+		out, _ := l.Kubectl(ctx, args...)
+		_ = os.WriteFile(filepath.Join(dir, file), []byte(out), 0o644)
+	}
+	pods, _ := l.Kubectl(ctx, "get", "pods", "-n", namespace, "-o", "name")
+	for _, pod := range strings.Fields(pods) {
+		out, _ := l.Kubectl(ctx, "logs", "-n", namespace, pod, "--all-containers", "--prefix", "--tail=-1")
+		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(pod, "/", "-")+".log"), []byte(out), 0o644)
+	}
+	l.progress.Say("logs are kept in %s", dir)
+}
+
+// loadImages builds an image for every container of the manifests, under the
+// name that they use, and loads it into the nodes.
+func (l *lab) loadImages(t *testing.T, manifests ...string) {
+	t.Helper()
+	libc := l.unpackLibc(t)
+	seen := map[string]bool{}
+	var archives []string
+	for _, manifest := range manifests {
+		for component, reference := range containersOf(t, manifest) {
+			if seen[reference] {
+				continue
+			}
+			seen[reference] = true
+			archive := filepath.Join(l.Dir(), fmt.Sprintf("image%d.tar", len(archives)))
+			spec := l.imageSpec(t, component, libc)
+			spec.Stored = true
+			image, err := images.Build(spec)
+			require.NoError(t, err)
+			require.NoError(t, images.WriteArchive(archive, reference, image))
+			archives = append(archives, archive)
+		}
+	}
+	require.NoError(t, l.ImportImages(t.Context(), archives...))
+	l.progress.Say("%d images are built and loaded", len(archives))
+}
+
+func (l *lab) imageSpec(t *testing.T, component, libc string) images.Spec {
+	t.Helper()
+	switch component {
+	case "standin":
+		return images.Spec{
+			Entrypoint: []string{"/standin"}, User: "65532:65532",
+			Files: []images.File{{Path: "/standin", Source: l.standin, Mode: 0o755}},
+		}
+	case "envoy":
+		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), libc)
+		require.NoError(t, err)
+		return spec
+	case "bootstrap":
+		component = "xds-manager"
+	}
+	spec, err := images.Component(component, "amd64", l.bin)
+	require.NoError(t, err)
+	return spec
+}
+
+// unpackLibc gets the C library that the Envoy binary needs.
+func (l *lab) unpackLibc(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(l.Dir(), "libc6")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", `apt-get -qq download libc6 2>/dev/null; dpkg-deb -x libc6_*.deb .`)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "getting libc6: %s", out)
+	return dir
+}
+
+// containersOf maps the containers' names of a manifest to their images.
+func containersOf(t *testing.T, manifest string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		var object any
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+		walk(object, func(m map[string]any) {
+			name, isName := m["name"].(string)
+			image, isImage := m["image"].(string)
+			if isName && isImage {
+				found[name] = image
+			}
+		})
+	}
+	return found
+}
+
+func walk(value any, visit func(map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		visit(v)
+		for _, child := range v {
+			walk(child, visit)
+		}
+	case []any:
+		for _, child := range v {
+			walk(child, visit)
+		}
+	}
+}
+
+func testdata(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	return string(raw)
+}
+
+// snapshot reads one of the examples, changed by edit, as the ConfigMap that a
+// pod mounts, and tells the version-independent generation it carries.
+func (l *lab) snapshot(t *testing.T, component, kind string, edit func(config map[string]any)) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("../snapshots", component+".json"))
+	require.NoError(t, err)
+	var snapshot map[string]any
+	require.NoError(t, json.Unmarshal(raw, &snapshot))
+	name := "vlan100-" + component
+	uid, err := l.Kubectl(t.Context(), "get", kind, "-n", namespace, name, "-o", "jsonpath={.metadata.uid}")
+	require.NoError(t, err)
+	snapshot["child"] = map[string]any{"namespace": namespace, "name": name, "uid": uid, "generation": "1"}
+	edit(snapshot[component].(map[string]any))
+	plain, err := json.Marshal(snapshot)
+	require.NoError(t, err)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	_, err = io.Copy(w, bytes.NewReader(plain))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	object, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata":   map[string]any{"name": name, "namespace": namespace},
+		"binaryData": map[string]any{"snapshot.json.gz": zipped.Bytes()},
+	})
+	require.NoError(t, err)
+	return string(object)
+}
+
+// rollout waits until a Deployment has its pods Ready.
+func (l *lab) rollout(t *testing.T, ns, deployment string) {
+	t.Helper()
+	start := time.Now()
+	_, err := l.Kubectl(t.Context(), "rollout", "status", "-n", ns, "deployment/"+deployment, "--timeout=90s")
+	if err != nil {
+		pods, _ := l.Kubectl(t.Context(), "get", "pods", "-n", ns, "-o", "wide")
+		require.NoError(t, err, "%s", pods)
+	}
+	l.progress.Say("%s/%s is Ready (waited %.1fs)", ns, deployment, time.Since(start).Seconds())
+}

@@ -1,0 +1,259 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/node"
+)
+
+const (
+	macA, addressA = "02:00:5e:10:00:0a", "192.0.2.101"
+	macB, addressB = "02:00:5e:10:00:0b", "192.0.2.150"
+	dhcpIP         = "192.0.2.2"
+	dnsIP          = "192.0.2.3"
+	proxyIP        = "192.0.2.4"
+	unfencedIP     = "192.0.2.9"
+	domainA        = "example-hcp-a.clusters.example.com"
+	domainB        = "example-hcp-b.clusters.example.com"
+)
+
+// TestPodsByHand proves the shape of the three pods before anything renders
+// them (behaviours B3, B4, B5, C8, D10, E10, E13).
+func TestPodsByHand(t *testing.T) {
+	l := newLab(t, "pods", 1)
+	l.deployByHand(t)
+	l.checkRights(t)
+
+	a := l.boot(t, "vm-a", macA, addressA)
+	b := l.boot(t, "vm-b", macB, addressB)
+	t.Run("the leased resolver answers", func(t *testing.T) { l.checkNames(t, a) })
+	t.Run("TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, a, b) })
+	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
+	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, a) })
+	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, a) })
+	t.Run("the agents report", func(t *testing.T) { l.checkStatus(t) })
+}
+
+// deployByHand applies what the operator would.
+func (l *lab) deployByHand(t *testing.T) {
+	t.Helper()
+	world, dhcp, dns, proxy := testdata(t, "world.yaml"), testdata(t, "dhcp.yaml"), testdata(t, "dns.yaml"), testdata(t, "proxy.yaml")
+	l.loadImages(t, world, dhcp, dns, proxy)
+	_, err := l.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(l.root, "manifests/crd"))
+	require.NoError(t, err)
+	require.NoError(t, l.Apply(t.Context(), world))
+	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "the resources to be served", func(ctx context.Context) error {
+		return l.Apply(ctx, testdata(t, "oooi.yaml"))
+	}))
+	nothing := func(map[string]any) {}
+	require.NoError(t, l.Apply(t.Context(), l.snapshot(t, "dhcp", "dhcpserver", func(config map[string]any) {
+		config["reservations"] = []any{
+			map[string]any{"macAddress": macA, "ip": addressA, "hostname": "vm-a-leased"},
+			map[string]any{"macAddress": macB, "ip": addressB, "hostname": "vm-b-leased"},
+		}
+	})))
+	require.NoError(t, l.Apply(t.Context(), l.snapshot(t, "dns", "dnsserver", nothing)))
+	require.NoError(t, l.Apply(t.Context(), l.snapshot(t, "proxy", "proxyserver", nothing)))
+	for _, manifest := range []string{dhcp, dns, proxy} {
+		require.NoError(t, l.Apply(t.Context(), manifest))
+	}
+	for _, deployment := range []string{"vlan100-dhcp", "vlan100-dns", "vlan100-proxy"} {
+		l.rollout(t, namespace, deployment)
+	}
+	for _, ns := range []string{"clusters-example-hcp-a", "clusters-example-hcp-b"} {
+		l.rollout(t, ns, "control-plane")
+	}
+	_, err = l.Kubectl(t.Context(), "wait", "pod", "-n", "bystander", "bystander", "--for=condition=Ready", "--timeout=60s")
+	require.NoError(t, err)
+}
+
+// checkRights looks at the running processes: who they are and what they may.
+func (l *lab) checkRights(t *testing.T) {
+	t.Helper()
+	const none, netRaw = "0000000000000000", "0000000000002000"
+	for process, capabilities := range map[string]string{"dhcpd": netRaw, "coredns": none, "xds-manager": none, "envoy": none} {
+		out, err := l.Nodes[0].Script(t.Context(), `cat /proc/$(pgrep -ox "$NAME")/status`, "NAME="+process)
+		require.NoError(t, err)
+		status := map[string]string{}
+		for line := range strings.Lines(out) {
+			key, value, _ := strings.Cut(line, ":")
+			status[key] = strings.Join(strings.Fields(value), " ")
+		}
+		require.Equal(t, "65532 65532 65532 65532", status["Uid"], "%s must not run as root", process)
+		require.Equal(t, capabilities, status["CapEff"], "capabilities of %s", process)
+		require.Equal(t, capabilities, status["CapPrm"], "capabilities of %s", process)
+		require.Equal(t, "2", status["Seccomp"], "%s must run under the runtime's seccomp filter", process)
+	}
+	l.progress.Say("the processes have no right that they should not have")
+}
+
+// boot starts a VM and expects an address (behaviours C1, C2).
+func (l *lab) boot(t *testing.T, name, mac, address string) *node.VM {
+	t.Helper()
+	vm, err := l.VM(t.Context(), name, mac)
+	require.NoError(t, err)
+	start := time.Now()
+	lease, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	l.progress.Say("%s leased %s as %s in %.2fs", name, lease["ip"], lease["hostname"], time.Since(start).Seconds())
+	require.Equal(t, node.Lease{
+		"ip": address, "mask": "24", "router": "192.0.2.1", "dns": dnsIP, "hostname": name + "-leased",
+		"lease": "3600", "serverid": dhcpIP, "mtu": "1500",
+	}, lease)
+	return vm
+}
+
+func (l *lab) checkNames(t *testing.T, vm *node.VM) {
+	for name, want := range map[string]string{
+		"api." + domainA:                       proxyIP,
+		"api-int." + domainA:                   proxyIP,
+		"oauth." + domainA:                     proxyIP,
+		"console.apps." + domainA:              "192.0.2.200",
+		"console.apps." + domainB:              "",
+		"kubernetes.default.svc":               proxyIP,
+		"kubernetes.default.svc.cluster.local": proxyIP,
+		"www.example.org":                      "203.0.113.80",
+	} {
+		for _, transport := range []string{"+notcp", "+tcp"} {
+			got, err := vm.Output(t.Context(), "dig", "+short", "+time=2", "+tries=3", transport, name, "A")
+			require.NoError(t, err)
+			require.Equal(t, want, strings.TrimSpace(got), "%s %s", name, transport)
+		}
+	}
+}
+
+func (l *lab) checkRoutes(t *testing.T, a, b *node.VM) {
+	const closed = ""
+	for _, c := range []struct {
+		name string
+		vm   *node.VM
+		port int
+		sni  string
+		want string
+	}{
+		{"A's API by name", a, 6443, "api." + domainA, "a/api"},
+		{"A's API from B, TLS protects there", b, 6443, "api." + domainA, "a/api"},
+		{"B's API by name", b, 6443, "api-int." + domainB, "b/api"},
+		{"OAuth by name", a, 443, "oauth." + domainA, "a/oauth"},
+		{"ignition by name", a, 443, "ignition." + domainA, "a/ignition"},
+		{"konnectivity by name", b, 443, "konnectivity." + domainB, "b/konnectivity"},
+		{"alias from A", a, 443, "kubernetes.default.svc", "a/api"},
+		{"alias from B", b, 443, "kubernetes.default.svc", "b/api"},
+		{"no SNI on 6443 from A", a, 6443, "", "a/api"},
+		{"no SNI on 6443 from B", b, 6443, "", "b/api"},
+		{"no SNI on 443 from A", a, 443, "", "a/konnectivity"},
+		{"no SNI on 443 from B", b, 443, "", "b/konnectivity"},
+		{"an unknown name on 443", a, 443, "www.example.org", closed},
+		{"a name of 6443 on 443", a, 443, "api." + domainA, closed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := c.vm.Output(t.Context(), l.standin, "tls", fmt.Sprintf("%s:%d", proxyIP, c.port), c.sni)
+			require.Equal(t, c.want == closed, err != nil, "%v", err)
+			require.Equal(t, c.want, strings.TrimSpace(got))
+		})
+	}
+}
+
+// checkScan scans the VLAN addresses from a VM (behaviour B5).
+func (l *lab) checkScan(t *testing.T, vm *node.VM) {
+	for address, want := range map[string]string{
+		dhcpIP: "", dnsIP: "53", proxyIP: "80 443 6443", unfencedIP: "9091",
+	} {
+		got, err := vm.Output(t.Context(), l.standin, "scan", "tcp", address)
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(strings.Fields(got), " "), "TCP ports of %s", address)
+	}
+	for address, want := range map[string]string{dhcpIP: "", dnsIP: "53", proxyIP: ""} {
+		got, err := vm.Output(t.Context(), l.standin, "scan", "udp", address)
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(strings.Fields(got), " "), "UDP ports of %s", address)
+	}
+	l.progress.Say("the port scans found what they should and no more")
+}
+
+// checkCrossing routes packets of a VM through each server address towards
+// what lies behind it. The pod without a fence shows that the packets and the
+// eyes are real (behaviour B5).
+func (l *lab) checkCrossing(t *testing.T, vm *node.VM) {
+	bystander := l.podIP(t, "bystander", "app=bystander")
+	for via, selector := range map[string]string{
+		unfencedIP: "app=unfenced",
+		dhcpIP:     "app.kubernetes.io/component=dhcp", dnsIP: "app.kubernetes.io/component=dns", proxyIP: "app.kubernetes.io/component=proxy",
+	} {
+		open := via == unfencedIP
+		own := l.podIP(t, namespace, selector)
+		routes := []string{own.String() + "/32", bystander.String() + "/32", "172.30.0.0/16", node.NodeIP(1).String() + "/32"}
+		for _, route := range routes {
+			require.NoError(t, vm.Run(t.Context(), "ip", "route", "replace", route, "via", via))
+		}
+		got, err := vm.Output(t.Context(), l.standin, "scan", "tcp", own.String())
+		require.NoError(t, err)
+		require.Equal(t, open, strings.TrimSpace(got) != "", "the pod's own address through %s: %q", via, got)
+		mark := "through-" + via
+		for target, port := range map[string]int{bystander.String(): 9999, "172.30.12.1": 9999} {
+			require.NoError(t, vm.Run(t.Context(), l.standin, "send", target+":"+strconv.Itoa(port), mark))
+		}
+		for _, target := range []string{bystander.String() + ":8080", "172.30.12.1:8080", "172.30.10.1:6443", node.NodeIP(1).String() + ":10250"} {
+			require.Error(t, vm.Run(t.Context(), l.standin, "tls", target), "%s through %s", target, via)
+		}
+		l.expectDatagram(t, mark, open)
+		for _, route := range routes {
+			require.NoError(t, vm.Run(t.Context(), "ip", "route", "del", route))
+		}
+	}
+	l.progress.Say("nothing passes through a server address")
+}
+
+// expectDatagram looks into the bystander's log. The datagram was sent seconds
+// ago: what is not there now never arrived.
+func (l *lab) expectDatagram(t *testing.T, mark string, want bool) {
+	t.Helper()
+	logs, err := l.Kubectl(t.Context(), "logs", "-n", "bystander", "bystander")
+	require.NoError(t, err)
+	require.Equal(t, want, strings.Contains(logs, mark), "a datagram %q at the bystander", mark)
+}
+
+func (l *lab) podIP(t *testing.T, ns, selector string) netip.Addr {
+	t.Helper()
+	out, err := l.Kubectl(t.Context(), "get", "pod", "-n", ns, "-l", selector, "-o", "jsonpath={.items[0].status.podIP}")
+	require.NoError(t, err)
+	return netip.MustParseAddr(out)
+}
+
+// checkSockets looks at every listening socket of the pods: it is bound to a
+// device or it is the loopback's (behaviour B5).
+func (l *lab) checkSockets(t *testing.T) {
+	for _, process := range []string{"dhcpd", "coredns", "envoy"} {
+		out, err := l.Nodes[0].Script(t.Context(), `nsenter -t "$(pgrep -ox "$NAME")" --net ss -Hlntu`, "NAME="+process)
+		require.NoError(t, err)
+		require.NotEmpty(t, out)
+		for line := range strings.Lines(out) {
+			local := strings.Fields(line)[4]
+			bound := strings.Contains(local, "%vlan0:") || strings.Contains(local, "%eth0:") || strings.HasPrefix(local, "127.")
+			require.True(t, bound, "a socket of %s's pod is bound to no device: %s", process, line)
+		}
+	}
+}
+
+// checkStatus reads what the agents wrote back (behaviour H4).
+func (l *lab) checkStatus(t *testing.T) {
+	for kind, name := range map[string]string{"dhcpserver": "vlan100-dhcp", "dnsserver": "vlan100-dns", "proxyserver": "vlan100-proxy"} {
+		require.NoError(t, node.Wait(t.Context(), 30*time.Second, name+" to report", func(ctx context.Context) error {
+			out, err := l.Kubectl(ctx, "get", kind, "-n", namespace, name, "-o",
+				"jsonpath={.status.agent.observedVersion} {.status.agent.problems}")
+			if err == nil && (!strings.HasPrefix(out, "sha256:") || strings.Contains(out, "ForwardingEnabled")) {
+				err = fmt.Errorf("%s says %q", name, out)
+			}
+			return err
+		}))
+	}
+}
