@@ -1,0 +1,138 @@
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/densityops/oooi/xds-manager/internal/agent"
+	"github.com/densityops/oooi/xds-manager/internal/bootstrap"
+	"github.com/densityops/oooi/xds-manager/internal/routes"
+	"github.com/densityops/oooi/xds-manager/internal/translate"
+)
+
+// ErrFound says that a command did its work and found fault; it has said what.
+var ErrFound = errors.New("faults were found")
+
+// WriteBootstrap is the command "bootstrap": it writes Envoy's configuration,
+// whole or not at all.
+func WriteBootstrap(args []string, env Lookup, stderr io.Writer) error {
+	var o Options
+	fs := flag.NewFlagSet("bootstrap", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	out := fs.String("out", "/run/oooi/bootstrap.yaml", "file to write; Envoy reads none below /dev, /proc or /sys")
+	o.Flags(fs, env)
+	if err := fs.Parse(args); err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
+	c := bootstrap.Config{NodeID: o.NodeID(), XDSSocket: o.XDSSocket, AdminSocket: o.AdminSocket}
+	if o.PodIP != "" {
+		var err error
+		if c.PodIP, err = netip.ParseAddr(o.PodIP); err != nil {
+			return fmt.Errorf("reading pod IP: %w", err)
+		}
+		if c.PodDevice, err = deviceOf(c.PodIP); err != nil {
+			return err
+		}
+	}
+	b, err := bootstrap.YAML(c)
+	if err != nil {
+		return err
+	}
+	tmp := *out + ".tmp"
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return fmt.Errorf("writing bootstrap: %w", err)
+	}
+	if err := os.WriteFile(tmp, b, 0o644); err != nil {
+		return fmt.Errorf("writing bootstrap: %w", err)
+	}
+	if err := os.Rename(tmp, *out); err != nil {
+		return fmt.Errorf("writing bootstrap: %w", err)
+	}
+	return nil
+}
+
+// Check is the command "check": it validates a snapshot file, names its
+// problems, and prints what Envoy would get when asked to.
+func Check(args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("check", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	print := fs.Bool("print", false, "print Envoy's resources as JSON")
+	podIP := fs.String("pod-ip", "", "address of the pod side, as in serve")
+	if err := fs.Parse(args); err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
+	if fs.NArg() != 1 {
+		return errors.New("usage: xds-manager check [--print] [--pod-ip IP] FILE")
+	}
+	s, t, problems, err := load(fs.Arg(0))
+	if err != nil {
+		return err
+	}
+	env := translate.Env{}
+	if *podIP != "" {
+		if env.PodIP, err = netip.ParseAddr(*podIP); err != nil {
+			return fmt.Errorf("reading pod IP: %w", err)
+		}
+	}
+	r, more, err := translate.Snapshot(t, env)
+	if err != nil {
+		return err
+	}
+	problems = routes.SortProblems(append(problems, more...))
+	if *print {
+		if err := printResources(stdout, translate.Build(t, env)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(stdout, "snapshot %s: %d backends, %d listeners, %d problems\n", s.Version, r.Backends, len(r.Listeners), len(problems))
+	for _, p := range problems {
+		fmt.Fprintf(stdout, "  %s: %s\n", p.Reason, p.Message)
+	}
+	if len(problems) > 0 {
+		return ErrFound
+	}
+	return nil
+}
+
+func load(path string) (agent.Snapshot, routes.Table, []routes.Problem, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return agent.Snapshot{}, routes.Table{}, nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	s, err := agent.Decode(b)
+	if err != nil {
+		return agent.Snapshot{}, routes.Table{}, nil, err
+	}
+	t, problems := s.Table.Validate()
+	return s, t, slices.Concat(s.Problems, problems), nil
+}
+
+func printResources(w io.Writer, m translate.Messages) error {
+	var all []proto.Message
+	for _, c := range m.Clusters {
+		all = append(all, c)
+	}
+	for _, l := range m.Listeners {
+		all = append(all, l)
+	}
+	for _, r := range m.Routes {
+		all = append(all, r)
+	}
+	for _, msg := range all {
+		b, err := protojson.Marshal(msg)
+		if err != nil {
+			return fmt.Errorf("encoding resource: %w", err)
+		}
+		fmt.Fprintln(w, string(b))
+	}
+	return nil
+}

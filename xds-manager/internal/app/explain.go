@@ -1,0 +1,119 @@
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/densityops/oooi/xds-manager/internal/routes"
+	"github.com/densityops/oooi/xds-manager/internal/translate"
+)
+
+// query is a connection that somebody asks about.
+type query struct {
+	hello routes.Hello
+	port  uint16
+	side  routes.Side
+}
+
+// Routes is the command "routes": where a connection would go, and why. Without
+// a port it lists every listener.
+func Routes(args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("routes", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	snapshot := fs.String("snapshot", "/etc/oooi/snapshot.json.gz", "snapshot file")
+	sni := fs.String("sni", "", "server name of the hello, or Host of the request; empty = none")
+	source := fs.String("source", "", "address that the connection comes from")
+	port := fs.Uint("port", 0, "port that it goes to; 0 = list all listeners")
+	pod := fs.Bool("pod", false, "to the pod IP instead of the VLAN address")
+	plain := fs.Bool("plain", false, "bytes that are no TLS")
+	if err := fs.Parse(args); err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
+	_, t, problems, err := load(*snapshot)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintf(stderr, "%s: %s\n", p.Reason, p.Message)
+	}
+	if *port == 0 {
+		list(stdout, t)
+		return nil
+	}
+	if *port > 65535 {
+		return fmt.Errorf("port %d is no port", *port)
+	}
+	q := query{hello: routes.Hello{TLS: !*plain, Name: *sni}, port: uint16(*port), side: routes.VLAN}
+	if *pod {
+		q.side = routes.Pod
+	}
+	if *source != "" {
+		if q.hello.Source, err = netip.ParseAddr(*source); err != nil {
+			return fmt.Errorf("reading source: %w", err)
+		}
+	} else if q.side == routes.VLAN {
+		return errors.New("--source is needed on the VLAN side")
+	}
+	return explain(stdout, t, q)
+}
+
+func list(w io.Writer, t routes.Table) {
+	for _, l := range t.Listeners() {
+		fmt.Fprintf(w, "%s\n", translate.ListenerName(t, l))
+		for _, r := range l.Exact {
+			describe(w, r.Name, r.Route)
+		}
+		for _, r := range l.Wildcards {
+			describe(w, r.Name, r.Route)
+		}
+		describe(w, "(no server name)", l.NoSNI)
+		describe(w, "(anything else)", l.Rest)
+	}
+}
+
+func describe(w io.Writer, what string, r routes.Route) {
+	for _, s := range r.Sources {
+		fmt.Fprintf(w, "  %-50s from %-15s -> %s\n", what, s.Addr, s.Backend)
+	}
+	if r.Any != "" {
+		fmt.Fprintf(w, "  %-50s from anywhere        -> %s\n", what, r.Any)
+	}
+}
+
+func explain(w io.Writer, t routes.Table, q query) error {
+	for _, l := range t.Listeners() {
+		if l.Port != q.port || l.Side != q.side {
+			continue
+		}
+		v := l.Explain(q.hello)
+		fmt.Fprintf(w, "listener %s\n", translate.ListenerName(t, l))
+		for _, s := range v.Steps {
+			fmt.Fprintf(w, "  %s\n", s)
+		}
+		if v.Backend == "" {
+			fmt.Fprintln(w, "no backend")
+			return ErrFound
+		}
+		fmt.Fprintf(w, "backend %s\n", v.Backend)
+		for _, b := range t.Backends {
+			if b.Name == v.Backend {
+				for _, e := range b.Endpoints {
+					fmt.Fprintf(w, "  endpoint %s\n", endpointText(e))
+				}
+			}
+		}
+		return nil
+	}
+	fmt.Fprintf(w, "nothing listens on port %d of the %s side\n", q.port, q.side)
+	return ErrFound
+}
+
+func endpointText(e routes.Endpoint) string {
+	if e.Host != "" {
+		return fmt.Sprintf("%s:%d", e.Host, e.Port)
+	}
+	return netip.AddrPortFrom(e.Addr, e.Port).String()
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Options configure a manager.
+type Options struct {
+	Snapshot    string
+	Hub         string
+	HubCA       string
+	Token       string
+	Child       string
+	Kubeconfig  string
+	StateDir    string
+	Listen      string
+	PodIP       string
+	Fence       string
+	XDSSocket   string
+	AdminSocket string
+	DrainTime   time.Duration
+	Logger      *slog.Logger
+	// Module is the module's version.
+	Module string
+}
+
+// Lookup finds an environment variable.
+type Lookup func(string) (string, bool)
+
+// Flags adds the options to a flag set; the environment gives the defaults, so
+// that a flag beats it.
+func (o *Options) Flags(fs *flag.FlagSet, env Lookup) {
+	str := func(p *string, name, key, def, usage string) {
+		if v, ok := env(key); ok {
+			def = v
+		}
+		fs.StringVar(p, name, def, usage+" ($"+key+")")
+	}
+	str(&o.Snapshot, "snapshot", "OOOI_SNAPSHOT", "", "snapshot file, plain or gzipped protojson")
+	str(&o.Hub, "hub", "OOOI_HUB", "", "operator's stream, HOST:PORT")
+	str(&o.HubCA, "hub-ca", "OOOI_HUB_CA", "/etc/oooi/ca.crt", "PEM bundle that the stream's certificate is checked with")
+	str(&o.Token, "token", "OOOI_TOKEN", "/var/run/secrets/oooi/token", "ServiceAccount token for the stream")
+	str(&o.Child, "child", "OOOI_CHILD", "", "own ProxyServer, NAMESPACE/NAME; empty = no status and no stream")
+	str(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig; empty = the pod's account")
+	str(&o.StateDir, "state-dir", "OOOI_STATE_DIR", "", "where the last good snapshot is kept")
+	str(&o.Listen, "listen", "OOOI_LISTEN", "", "health and metrics, IP:PORT; empty = none")
+	str(&o.PodIP, "pod-ip", "POD_IP", "", "address of the pod side; empty = VLAN side alone")
+	str(&o.Fence, "fence", "OOOI_FENCE", "off", "on = an init container fences the pod's network")
+	str(&o.XDSSocket, "xds-socket", "OOOI_XDS_SOCKET", "/run/oooi/xds.sock", "unix socket that Envoy dials")
+	str(&o.AdminSocket, "admin-socket", "OOOI_ADMIN_SOCKET", "/run/oooi/admin.sock", "Envoy's administration; empty = never asked")
+	drain := "600s"
+	if v, ok := env("OOOI_DRAIN_TIME"); ok {
+		drain = v
+	}
+	o.DrainTime = 600 * time.Second
+	fs.Func("drain-time", "Envoy's --drain-time-s as a duration, default "+drain+" ($OOOI_DRAIN_TIME)", func(s string) error {
+		d, err := time.ParseDuration(s)
+		o.DrainTime = d
+		return err
+	})
+	if d, err := time.ParseDuration(drain); err == nil {
+		o.DrainTime = d
+	}
+}
+
+// ParseOptions reads the options of "serve".
+func ParseOptions(args []string, env Lookup, stderr io.Writer) (Options, error) {
+	var o Options
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	o.Flags(fs, env)
+	if err := fs.Parse(args); err != nil {
+		return Options{}, fmt.Errorf("reading flags: %w", err)
+	}
+	if fs.NArg() > 0 {
+		return Options{}, fmt.Errorf("unknown argument %q", fs.Arg(0))
+	}
+	return o, o.Validate()
+}
+
+// Validate says what is wrong with the options, all of it.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Snapshot == "" && o.Hub == "" {
+		errs = append(errs, errors.New("one of --snapshot and --hub is needed"))
+	}
+	if o.Hub != "" {
+		if _, _, err := net.SplitHostPort(o.Hub); err != nil {
+			errs = append(errs, fmt.Errorf("--hub: %w", err))
+		}
+		if o.Child == "" {
+			errs = append(errs, errors.New("--hub needs --child"))
+		}
+	}
+	if o.Child != "" {
+		if _, _, ok := o.child(); !ok {
+			errs = append(errs, fmt.Errorf("--child %q is no NAMESPACE/NAME", o.Child))
+		}
+	}
+	if o.PodIP != "" {
+		if a, err := netip.ParseAddr(o.PodIP); err != nil || !a.Is4() {
+			errs = append(errs, fmt.Errorf("--pod-ip %q is no IPv4 address", o.PodIP))
+		}
+	}
+	if o.Listen != "" {
+		if _, err := netip.ParseAddrPort(o.Listen); err != nil {
+			errs = append(errs, fmt.Errorf("--listen %q is no IP:PORT", o.Listen))
+		}
+	}
+	if o.Fence != "on" && o.Fence != "off" {
+		errs = append(errs, fmt.Errorf("--fence %q is neither on nor off", o.Fence))
+	}
+	if o.XDSSocket == "" {
+		errs = append(errs, errors.New("--xds-socket is needed"))
+	}
+	if o.DrainTime <= 0 {
+		errs = append(errs, errors.New("--drain-time must be positive"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) child() (namespace, name string, ok bool) {
+	namespace, name, ok = strings.Cut(o.Child, "/")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}
+
+// NodeID is what Envoy calls itself: the child's name, or a fixed one where
+// there is no cluster.
+func (o Options) NodeID() string {
+	if o.Child == "" {
+		return "standalone"
+	}
+	return o.Child
+}

@@ -1,0 +1,217 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/densityops/oooi/xds-manager/internal/envoy"
+	"github.com/densityops/oooi/xds-manager/internal/routes"
+)
+
+// Env is what only the running pod knows.
+type Env struct {
+	// PodIP is invalid where the proxy has one side alone.
+	PodIP netip.Addr
+	// VLANDevice and PodDevice are what the listeners' sockets are bound to;
+	// empty binds to none.
+	VLANDevice string
+	PodDevice  string
+	// Resolved are the addresses of endpoints that are host names.
+	Resolved map[string][]netip.Addr
+}
+
+// Resource is one xDS resource, ready to send.
+type Resource struct {
+	Name string
+	// Version is a hash of the content.
+	Version string
+	Body    *anypb.Any
+}
+
+// Resources are everything that Envoy gets, each list sorted by name.
+type Resources struct {
+	Clusters  []Resource
+	Listeners []Resource
+	Routes    []Resource
+	// Backends is the number of backends in force.
+	Backends int
+}
+
+// ReasonBrokenReference is the reason of a backend that our own checks refused.
+const ReasonBrokenReference = "BrokenReference"
+
+// Messages are the resources before they are packed, for tests and for people.
+type Messages struct {
+	Clusters  []*clusterv3.Cluster
+	Listeners []*listenerv3.Listener
+	Routes    []*routev3.RouteConfiguration
+}
+
+// Snapshot is the resources of a validated table. A backend that fails the
+// checks is left out and named; an error means that nothing may be published.
+func Snapshot(t routes.Table, env Env) (Resources, []routes.Problem, error) {
+	var problems []routes.Problem
+	for {
+		m := Build(t, env)
+		faults := m.Check()
+		if len(faults) == 0 {
+			return m.pack(len(t.Backends)), routes.SortProblems(problems), nil
+		}
+		kept := slices.DeleteFunc(slices.Clone(t.Backends), func(b routes.Backend) bool { return faults[b.Name] != "" })
+		if len(kept) == len(t.Backends) {
+			return Resources{}, problems, fmt.Errorf("checking resources: %s", firstFault(faults))
+		}
+		for name, why := range faults {
+			problems = append(problems, routes.Problem{
+				Object: name, Reason: ReasonBrokenReference, Message: fmt.Sprintf("backend %q: %s", name, why),
+			})
+		}
+		t.Backends = kept
+		t.External = withoutMissing(t)
+	}
+}
+
+func firstFault(faults map[string]string) string {
+	names := make([]string, 0, len(faults))
+	for n := range faults {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return faults[names[0]]
+}
+
+func withoutMissing(t routes.Table) []routes.External {
+	have := map[string]bool{}
+	for _, b := range t.Backends {
+		have[b.Name] = true
+	}
+	var out []routes.External
+	for _, e := range t.External {
+		e.Backends = slices.DeleteFunc(slices.Clone(e.Backends), func(n string) bool { return !have[n] })
+		if len(e.Backends) > 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Build makes the messages of a validated table without checking them.
+func Build(t routes.Table, env Env) Messages {
+	var m Messages
+	for _, b := range t.Backends {
+		m.Clusters = append(m.Clusters, envoy.Cluster(b.Name, endpointsOf(b, env), b.Protocol == routes.HTTP))
+	}
+	byName := make(map[string]routes.Backend, len(t.Backends))
+	for _, b := range t.Backends {
+		byName[b.Name] = b
+	}
+	for _, l := range t.Listeners() {
+		if l.Side == routes.Pod && !env.PodIP.IsValid() {
+			continue
+		}
+		m.Listeners = append(m.Listeners, listenerFor(t, l, env))
+		if l.HTTP {
+			m.Routes = append(m.Routes, routeConfigFor(t, l))
+		}
+	}
+	slices.SortFunc(m.Listeners, func(a, b *listenerv3.Listener) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(m.Routes, func(a, b *routev3.RouteConfiguration) int { return compare(a.Name, b.Name) })
+	return m
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func endpointsOf(b routes.Backend, env Env) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, e := range b.Endpoints {
+		if e.Host == "" {
+			out = append(out, netip.AddrPortFrom(e.Addr, e.Port))
+			continue
+		}
+		for _, a := range env.Resolved[e.Host] {
+			out = append(out, netip.AddrPortFrom(a, e.Port))
+		}
+	}
+	slices.SortFunc(out, netip.AddrPort.Compare)
+	return slices.Compact(out)
+}
+
+// ListenerName is stable for as long as the listener is the same socket.
+func ListenerName(t routes.Table, l routes.Listener) string {
+	switch {
+	case l.Name != "":
+		return "external-" + l.Name
+	case l.Side == routes.VLAN:
+		return fmt.Sprintf("vlan-%s-%d", t.ServerIP, l.Port)
+	default:
+		return fmt.Sprintf("pod-%d", l.Port)
+	}
+}
+
+func listenerFor(t routes.Table, l routes.Listener, env Env) *listenerv3.Listener {
+	name, device, ip := ListenerName(t, l), env.PodDevice, env.PodIP
+	if l.Side == routes.VLAN {
+		device, ip = env.VLANDevice, t.ServerIP
+	}
+	addr := netip.AddrPortFrom(ip, l.Port)
+	stat := fmt.Sprintf("%s_%d", l.Side, l.Port)
+	if l.HTTP {
+		return envoy.HTTPListener(name, device, addr, envoy.HTTPRouter(stat, name))
+	}
+	chains := make([]*listenerv3.FilterChain, len(l.Backends))
+	for i, b := range l.Backends {
+		chains[i] = envoy.FilterChain(b, envoy.TCPProxy(stat, b))
+	}
+	return envoy.StreamListener(name, device, addr, chains, matcherFor(l))
+}
+
+func routeConfigFor(t routes.Table, l routes.Listener) *routev3.RouteConfiguration {
+	domains := map[string][]string{}
+	for _, r := range slices.Concat(l.Exact, l.Wildcards) {
+		domains[r.Any] = append(domains[r.Any], r.Name)
+	}
+	hosts := make([]*routev3.VirtualHost, 0, len(l.Backends))
+	for _, b := range l.Backends {
+		hosts = append(hosts, envoy.VirtualHost(b, domains[b], b))
+	}
+	return envoy.RouteConfiguration(ListenerName(t, l), hosts)
+}
+
+func (m Messages) pack(backends int) Resources {
+	r := Resources{Backends: backends}
+	for _, c := range m.Clusters {
+		r.Clusters = append(r.Clusters, NewResource(c.Name, c))
+	}
+	for _, l := range m.Listeners {
+		r.Listeners = append(r.Listeners, NewResource(l.Name, l))
+	}
+	for _, c := range m.Routes {
+		r.Routes = append(r.Routes, NewResource(c.Name, c))
+	}
+	return r
+}
+
+// NewResource packs a message; its version is the hash of its bytes.
+func NewResource(name string, m proto.Message) Resource {
+	body := envoy.Any(m)
+	sum := sha256.Sum256(body.Value)
+	return Resource{Name: name, Version: hex.EncodeToString(sum[:12]), Body: body}
+}
