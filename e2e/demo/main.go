@@ -34,7 +34,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if os.Geteuid() != 0 {
-		code, err := inUserNamespace()
+		code, err := inUserNamespace(context.Background())
 		if err != nil {
 			fmt.Fprintf(stderr, "%v\nRun the demo as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "+
 				"user.max_user_namespaces).\n", err)

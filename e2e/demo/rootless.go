@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 
 // inUserNamespace runs this program again as root of a user namespace of its
 // own, and returns its exit code.
-func inUserNamespace() (int, error) {
+func inUserNamespace(ctx context.Context) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -20,7 +21,7 @@ func inUserNamespace() (int, error) {
 	// The kernel ties Pdeathsig to the thread that started the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.Command(self, os.Args[1:]...)
+	cmd := exec.CommandContext(ctx, self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
@@ -35,8 +36,7 @@ func inUserNamespace() (int, error) {
 	}
 	ignoreInterrupts()
 	err = cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), nil
 	}
 	return 0, err

@@ -29,19 +29,19 @@ func report(out io.Writer, w *world.World, results []check.Result, took time.Dur
 		}
 		cells[r.Check][r.Subject] = cell
 	}
-	first := width(names, "")
+	first := width(names)
 	fmt.Fprintln(out)
-	header := fmt.Sprintf("%-*s", first, "")
-	for _, s := range subjects {
-		header += fmt.Sprintf("  %-*s", columnWidth(s), s)
-	}
-	fmt.Fprintln(out, strings.TrimRight(header, " "))
-	for _, name := range names {
-		line := fmt.Sprintf("%-*s", first, name)
+	line := func(name string, cell func(subject string) string) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%-*s", first, name)
 		for _, s := range subjects {
-			line += fmt.Sprintf("  %-*s", columnWidth(s), cells[name][s])
+			fmt.Fprintf(&b, "  %-*s", columnWidth(s), cell(s))
 		}
-		fmt.Fprintln(out, strings.TrimRight(line, " "))
+		fmt.Fprintln(out, strings.TrimRight(b.String(), " "))
+	}
+	line("", func(subject string) string { return subject })
+	for _, name := range names {
+		line(name, func(subject string) string { return cells[name][subject] })
 	}
 	fmt.Fprintf(out, "\n%d checks, %d failed, %.1f s\n", len(results), len(failures), took.Seconds())
 	for _, f := range failures {
@@ -53,8 +53,8 @@ func report(out io.Writer, w *world.World, results []check.Result, took time.Dur
 	return nil
 }
 
-func width(names []string, least string) int {
-	n := len(least)
+func width(names []string) int {
+	n := 0
 	for _, name := range names {
 		n = max(n, len(name))
 	}

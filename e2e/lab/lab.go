@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ exec cat >/dev/null
 
 // Host makes a host. It has a loopback device and nothing else.
 func (l *Lab) Host(name string) (*Host, error) {
-	cmd := exec.Command("/bin/sh", "-c", setup, "sh", name)
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", setup, "sh", name)
 	cmd.Env = environment(nil)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -118,8 +119,8 @@ func (l *Lab) Hosts() []*Host {
 // Close removes every host with all that runs in it, the youngest first.
 func (l *Lab) Close() {
 	hosts := l.Hosts()
-	for i := len(hosts) - 1; i >= 0; i-- {
-		hosts[i].Close()
+	for _, h := range slices.Backward(hosts) {
+		h.Close()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,19 +28,19 @@ func TestMain(m *testing.M) {
 	}
 	l, err := lab.New()
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
 	h, err := l.Host("orphan")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
 	if _, err := h.Start(lab.Spec{Args: []string{"sleep", "1000"}}); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
-	fmt.Println(h.PID())
+	fmt.Fprintln(os.Stdout, h.PID())
 	select {}
 }
 

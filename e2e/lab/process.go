@@ -137,17 +137,20 @@ func (p *Process) Wait(limit time.Duration) error {
 
 // Stop asks the program to end by SIGTERM and kills it when it has not after limit.
 func (p *Process) Stop(limit time.Duration) error {
-	if p.Running() != nil {
+	select {
+	case <-p.done:
 		return nil
+	default:
 	}
 	if err := p.Signal(syscall.SIGTERM); err != nil && p.Running() == nil {
 		return err
 	}
-	err := p.Wait(limit)
-	if p.Running() == nil {
-		return errors.Join(err, p.Kill())
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(limit):
+		return errors.Join(fmt.Errorf("still running %s after SIGTERM: %s", limit, tail(p.Output())), p.Kill())
 	}
-	return nil
 }
 
 // Kill ends the program by SIGKILL and waits until it is gone.
@@ -185,11 +188,11 @@ func privileges(spec Spec) []string {
 	if !spec.Unprivileged {
 		return nil
 	}
-	bounds := "-all"
+	bounds := []string{"-all"}
 	for _, c := range spec.Capabilities {
-		bounds += ",+" + c
+		bounds = append(bounds, "+"+c)
 	}
-	out := []string{"setpriv", "--inh-caps=-all", "--bounding-set=" + bounds}
+	out := []string{"setpriv", "--inh-caps=-all", "--bounding-set=" + strings.Join(bounds, ",")}
 	uid := spec.UID
 	if uid == "" {
 		uid = PodUID

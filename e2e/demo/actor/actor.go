@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,26 +14,26 @@ const Name = "actor"
 // Main runs the actor that args name and returns its exit code. What it is to do
 // comes as JSON on stdin.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := run(args, stdin, stdout); err != nil {
+	if err := run(context.Background(), args, stdin, stdout); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func run(args []string, stdin io.Reader, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("one of serve, resolve, probe, scan is wanted, not %q", args)
 	}
 	switch args[0] {
 	case "serve":
-		return withInput(stdin, serve)
+		return withInput(stdin, func(s Servers) error { return serve(ctx, s) })
 	case "resolve":
-		return withInput(stdin, func(r Resolver) error { return resolve(r, stdout) })
+		return withInput(stdin, func(r Resolver) error { return resolve(ctx, r, stdout) })
 	case "probe":
-		return withInput(stdin, func(p Probe) error { return json.NewEncoder(stdout).Encode(p.run()) })
+		return withInput(stdin, func(p Probe) error { return json.NewEncoder(stdout).Encode(p.run(ctx)) })
 	case "scan":
-		return withInput(stdin, func(s Scan) error { return json.NewEncoder(stdout).Encode(s.run()) })
+		return withInput(stdin, func(s Scan) error { return json.NewEncoder(stdout).Encode(s.run(ctx)) })
 	default:
 		return fmt.Errorf("no actor %q", args[0])
 	}

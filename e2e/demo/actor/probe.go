@@ -51,19 +51,18 @@ type Outcome struct {
 	Received []byte
 }
 
-func (p Probe) run() Outcome {
+func (p Probe) run(ctx context.Context) Outcome {
 	patience := 5 * time.Second
 	if p.Patience > 0 {
 		patience = time.Duration(p.Patience) * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	// Go's own resolver, which reads the host's resolv.conf.
 	dialer := &net.Dialer{Timeout: patience, Resolver: &net.Resolver{PreferGo: true}}
 	conn, err := dialer.DialContext(ctx, "tcp4", p.Address)
 	if err != nil {
-		var lookup *net.DNSError
-		if errors.As(err, &lookup) {
+		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			return failed("lookup", err)
 		}
 		return failed("dial", err)
@@ -76,13 +75,13 @@ func (p Probe) run() Outcome {
 		return p.raw(conn)
 	}
 	if p.Plain {
-		return p.request(conn)
+		return p.request(ctx, conn)
 	}
 	secure := tls.Client(conn, p.config())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return failed(stageOf(err), err)
 	}
-	return p.request(secure)
+	return p.request(ctx, secure)
 }
 
 // config trusts the given authorities alone. crypto/tls ties the name that is
@@ -107,8 +106,8 @@ func (p Probe) config() *tls.Config {
 	}
 }
 
-func (p Probe) request(conn net.Conn) Outcome {
-	request, err := http.NewRequest(http.MethodGet, "http://"+p.Host+"/who", nil)
+func (p Probe) request(ctx context.Context, conn net.Conn) Outcome {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Host+"/who", nil)
 	if err != nil {
 		return failed("request", err)
 	}
@@ -148,11 +147,11 @@ func (p Probe) raw(conn net.Conn) Outcome {
 }
 
 func stageOf(err error) string {
-	var invalid *tls.CertificateVerificationError
-	var unknown x509.UnknownAuthorityError
-	var name x509.HostnameError
+	_, invalid := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, name := errors.AsType[x509.HostnameError](err)
 	switch {
-	case errors.As(err, &invalid), errors.As(err, &unknown), errors.As(err, &name):
+	case invalid, unknown, name:
 		return "certificate"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return "silent"

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,7 @@ type Resolver struct {
 	Names map[string]string
 }
 
-func resolve(part Resolver, log io.Writer) error {
+func resolve(ctx context.Context, part Resolver, log io.Writer) error {
 	var mu sync.Mutex
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
 		mu.Lock()
@@ -30,11 +31,11 @@ func resolve(part Resolver, log io.Writer) error {
 		// A client that has gone away is no fault of the resolver's.
 		_ = w.WriteMsg(part.reply(query))
 	})
-	packets, err := net.ListenPacket("udp4", part.Address)
+	packets, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", part.Address)
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp4", part.Address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", part.Address)
 	if err != nil {
 		return err
 	}

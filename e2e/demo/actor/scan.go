@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sort"
@@ -33,7 +35,7 @@ type Found struct {
 // scanners is how many connections are tried at once.
 const scanners = 256
 
-func (s Scan) run() Found {
+func (s Scan) run(ctx context.Context) Found {
 	ports := make(chan netip.AddrPort)
 	var mu sync.Mutex
 	var found Found
@@ -41,7 +43,7 @@ func (s Scan) run() Found {
 	for range scanners {
 		wait.Go(func() {
 			for target := range ports {
-				open, silent := s.try(target)
+				open, silent := s.try(ctx, target)
 				mu.Lock()
 				if open {
 					found.Open = append(found.Open, target.String())
@@ -64,10 +66,11 @@ func (s Scan) run() Found {
 	return found
 }
 
-func (s Scan) try(target netip.AddrPort) (open, silent bool) {
-	conn, err := net.DialTimeout("tcp4", target.String(), time.Duration(s.Patience)*time.Millisecond)
+func (s Scan) try(ctx context.Context, target netip.AddrPort) (open, silent bool) {
+	dialer := net.Dialer{Timeout: time.Duration(s.Patience) * time.Millisecond}
+	conn, err := dialer.DialContext(ctx, "tcp4", target.String())
 	if err != nil {
-		timeout, ok := err.(net.Error)
+		timeout, ok := errors.AsType[net.Error](err)
 		return false, ok && timeout.Timeout()
 	}
 	_ = conn.Close()

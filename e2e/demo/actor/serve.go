@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -37,10 +38,10 @@ type Answer struct {
 	Host string
 }
 
-func serve(part Servers) error {
+func serve(ctx context.Context, part Servers) error {
 	ended := make(chan error, len(part.Servers))
 	for _, s := range part.Servers {
-		listener, err := s.listen()
+		listener, err := s.listen(ctx)
 		if err != nil {
 			return fmt.Errorf("serving %s of %s: %w", s.Service, s.Cluster, err)
 		}
@@ -55,8 +56,8 @@ func serve(part Servers) error {
 	return <-ended
 }
 
-func (s Server) listen() (net.Listener, error) {
-	listener, err := net.Listen("tcp4", s.Address)
+func (s Server) listen(ctx context.Context) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", s.Address)
 	if err != nil || s.Certificate == "" {
 		return listener, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/densityops/oooi/e2e/demo/actor"
 	"github.com/densityops/oooi/e2e/demo/world"
@@ -121,10 +122,7 @@ func reachChecks() []Check {
 
 func publishedCheck(labels ...string) Check {
 	all := forEveryCluster
-	words := labels[0]
-	for _, l := range labels[1:] {
-		words += " and " + l
-	}
+	words := strings.Join(labels, " and ")
 	return Check{
 		Name: "TLS to " + words + ": the right service, the cluster's own certificate",
 		// A full name leads to the cluster that it names, whoever asks.

@@ -131,7 +131,7 @@ func gather(objects []object) (*Objects, error) {
 		switch o.Kind {
 		case "Infra":
 			if err := out.Network.read(o); err != nil {
-				return nil, fmt.Errorf("Infra %s: %w", o.Metadata.Name, err)
+				return nil, fmt.Errorf("the Infra %s: %w", o.Metadata.Name, err)
 			}
 		case "InfraClusterAttachment":
 			out.Clusters = append(out.Clusters, clusterFor(o))

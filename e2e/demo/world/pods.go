@@ -102,7 +102,7 @@ func (w *World) pod(ctx context.Context, p *Pod) (err error) {
 			return err
 		}
 	}
-	_, err = p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, stateDir, filepath.Dir(snapshot))
+	_, err = p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, stateDir, "/run/oooi/objects")
 	return err
 }
 
