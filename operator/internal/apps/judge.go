@@ -1,0 +1,282 @@
+package apps
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+// How soon to look again where nothing can be watched.
+const (
+	recheckExternalIP = 15 * time.Second
+	recheckInstall    = 15 * time.Second
+	recheckFault      = time.Minute
+	// recheckReady notices a change in a hosted cluster, which is not watched.
+	recheckReady = time.Minute
+)
+
+// Decision is what one pass leads to.
+type Decision struct {
+	Phase           v1alpha1.AppsPhase
+	Reason, Message string
+	// Endpoint to publish; the last one where nothing better is known.
+	Endpoint Endpoint
+	// Apply in this order; the first error ends the pass.
+	Apply []Object
+	// Remove in this order, before Apply; only with the recorded UID.
+	Remove []v1alpha1.AppliedObject
+	// After is when to look again.
+	After time.Duration
+}
+
+// Judge decides about one hosted cluster.
+func Judge(w Wanted, o Observed) Decision {
+	if w.Refusal.Reason != "" {
+		return w.degraded(w.Refusal.Reason, w.Refusal.Message, recheckFault)
+	}
+	if o.AccessProblem != "" {
+		return w.degraded(v1alpha1.ReasonHostedClusterAccessFailed, o.AccessProblem, recheckFault)
+	}
+	if !o.WorkerReady {
+		return w.pending(v1alpha1.ReasonWaitingForHostedClusterNodes,
+			"no worker of the hosted cluster is Ready and takes pods", recheckInstall)
+	}
+	if d, waiting := w.install(o); waiting {
+		return d
+	}
+	return w.serve(o)
+}
+
+// install brings MetalLB into the hosted cluster.
+func (w Wanted) install(o Observed) (Decision, bool) {
+	if o.KindsServed && (len(o.MetalLBs) > 0 || len(o.Subscriptions) > 0) {
+		return Decision{}, false
+	}
+	op := w.Spec.MetalLB.Operator
+	if len(o.Subscriptions) == 0 && !o.CatalogSourceFound {
+		return w.degraded(v1alpha1.ReasonCatalogSourceMissing, fmt.Sprintf(
+			"appsIngress.metallb.operator.source: the hosted cluster has no CatalogSource %s/%s", op.SourceNamespace, op.Source), recheckFault), true
+	}
+	d := w.pending(v1alpha1.ReasonWaitingForMetalLBCRDs, "MetalLB's operator is being installed", recheckInstall)
+	if len(o.Subscriptions) == 0 {
+		d.Apply = []Object{w.subscription()}
+		return d, true
+	}
+	if r, stuck := olmFault(o, string(op.Package)); stuck {
+		if r.Reason == v1alpha1.ReasonInstallPlanNeedsApproval {
+			return w.pending(r.Reason, r.Message, recheckFault), true
+		}
+		return w.degraded(r.Reason, r.Message, recheckFault), true
+	}
+	if slices.ContainsFunc(o.Subscriptions, func(s Subscription) bool { return s.Ours }) {
+		d.Apply = []Object{w.subscription()}
+	}
+	return d, true
+}
+
+// olmFault reads why OLM does not get on.
+func olmFault(o Observed, pkg string) (Reason, bool) {
+	for _, s := range o.Subscriptions {
+		for _, c := range s.Conditions {
+			switch {
+			case c.Type == "BundleUnpackFailed":
+				return Reason{v1alpha1.ReasonBundleUnpackFailed, c.Message}, true
+			case c.Type == "ResolutionFailed":
+				return Reason{v1alpha1.ReasonResolutionFailed, c.Message}, true
+			case c.Type == "CatalogSourcesUnhealthy" && strings.Contains(c.Message, "missing"):
+				return Reason{v1alpha1.ReasonCatalogSourceMissing, c.Message}, true
+			}
+		}
+	}
+	for _, p := range o.InstallPlans {
+		if !slices.ContainsFunc(p.CSVs, func(csv string) bool { return strings.HasPrefix(csv, pkg+".") }) {
+			continue
+		}
+		return Reason{v1alpha1.ReasonInstallPlanNeedsApproval, fmt.Sprintf(
+			"an InstallPlan in namespace %s of the hosted cluster waits for approval of %s", p.Namespace, strings.Join(p.CSVs, ", "))}, true
+	}
+	return Reason{}, false
+}
+
+// serve brings the pool, the advertisement and the Service, and reads the
+// endpoint.
+func (w Wanted) serve(o Observed) Decision {
+	lb, foreign := w.metalLB(o)
+	class := Class
+	if foreign {
+		class = lb.Class
+	}
+	s := o.Service
+	if s != nil && !w.owns(s) {
+		return w.degraded(v1alpha1.ReasonServiceNotOwned, fmt.Sprintf(
+			"Service %s/%s of the hosted cluster exists and was not made by this attachment", w.Spec.Service.Namespace, w.Spec.Service.Name), recheckFault)
+	}
+	d := w.pending(v1alpha1.ReasonWaitingForExternalIP, "MetalLB has not assigned an address yet", recheckExternalIP)
+	d.Remove = w.stale(lb.Namespace)
+	if s != nil && s.Class != class {
+		// loadBalancerClass cannot change; the address is asked for again.
+		d.Remove = append(d.Remove, w.identity(s.UID))
+		s = nil
+	}
+	if !foreign {
+		d.Apply = append(d.Apply, w.metalLBObject(lb.Namespace))
+	}
+	d.Apply = append(d.Apply, w.pool(lb.Namespace), w.advertisement(lb.Namespace), w.service(class))
+	if len(o.HubMirrors) > 0 {
+		d.Phase, d.Reason, d.After = v1alpha1.AppsPhaseDegraded, v1alpha1.ReasonMirroredByHub, recheckFault
+		d.Message = "the management cluster's cloud provider answers the Service too: " + strings.Join(o.HubMirrors, ", ")
+		d.Endpoint = w.keepInPool(d.Endpoint)
+		return d
+	}
+	return w.endpoint(d, s, foreign && lb.Class == "")
+}
+
+// endpoint takes the Service's address if it is one of ours.
+func (w Wanted) endpoint(d Decision, s *Service, classless bool) Decision {
+	if s == nil || len(s.Ingress) == 0 {
+		d.Endpoint = Endpoint{}
+		return d
+	}
+	var outside []string
+	for _, e := range s.Ingress {
+		if e.IP.IsValid() && !w.Pool.Contains(e.IP) {
+			outside = append(outside, e.IP.String())
+			continue
+		}
+		d.Phase, d.Reason, d.Endpoint, d.After = v1alpha1.AppsPhaseReady, v1alpha1.ReasonReconciliationSucceeded, e, recheckReady
+		d.Message = "*.apps is served"
+		if classless {
+			d.Message += "; the MetalLB of the hosted cluster has no loadBalancerClass, so the management cluster may answer the Service too"
+		}
+		return d
+	}
+	d.Phase, d.Reason, d.Endpoint, d.After = v1alpha1.AppsPhaseDegraded, v1alpha1.ReasonExternalIPNotInPool, Endpoint{}, recheckExternalIP
+	d.Message = fmt.Sprintf("the Service has %s, which lies outside appsIngress.metallb.ipAddressPoolRange %s",
+		strings.Join(outside, ", "), w.Spec.MetalLB.IPAddressPoolRange)
+	return d
+}
+
+// Remove gives what disabling or deleting removes: everything recorded, but the
+// operator and its MetalLB only where nobody else has a pool.
+func Remove(w Wanted, o Observed) []v1alpha1.AppliedObject {
+	var out []v1alpha1.AppliedObject
+	for _, kind := range []string{"Service", "L2Advertisement", "IPAddressPool", "MetalLB", "Subscription"} {
+		if o.ForeignPools && (kind == "MetalLB" || kind == "Subscription") {
+			continue
+		}
+		for _, a := range w.Applied {
+			if a.Kind == kind {
+				out = append(out, a)
+			}
+		}
+	}
+	if o.ForeignPools {
+		return out
+	}
+	for _, s := range o.Subscriptions {
+		// OLM leaves the CSV, and a CSV without a Subscription blocks the next
+		// installation.
+		if s.Ours && s.InstalledCSV != "" {
+			out = append(out, v1alpha1.AppliedObject{
+				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: s.Namespace, Name: s.InstalledCSV,
+			})
+		}
+	}
+	return out
+}
+
+// metalLB is the MetalLB that serves, and whether somebody else made it.
+func (w Wanted) metalLB(o Observed) (MetalLB, bool) {
+	for _, m := range o.MetalLBs {
+		if !m.Ours {
+			return m, true
+		}
+	}
+	for _, m := range o.MetalLBs {
+		return m, false
+	}
+	ns := string(OperatorNamespace)
+	for _, s := range o.Subscriptions {
+		ns = s.Namespace
+	}
+	return MetalLB{Namespace: ns}, false
+}
+
+func (w Wanted) owns(s *Service) bool {
+	return s.Ours || slices.ContainsFunc(w.Applied, func(a v1alpha1.AppliedObject) bool {
+		return a.Kind == "Service" && a.UID == s.UID && a.UID != ""
+	})
+}
+
+// stale are recorded objects that the declaration no longer names.
+func (w Wanted) stale(ns string) []v1alpha1.AppliedObject {
+	keep := map[string]string{
+		"Service":         string(w.Spec.Service.Namespace) + "/" + string(w.Spec.Service.Name),
+		"IPAddressPool":   ns + "/" + string(w.Spec.MetalLB.AddressPoolName),
+		"L2Advertisement": ns + "/" + w.advertisementName(),
+	}
+	var out []v1alpha1.AppliedObject
+	for _, kind := range []string{"Service", "L2Advertisement", "IPAddressPool"} {
+		for _, a := range w.Applied {
+			if a.Kind == kind && keep[kind] != a.Namespace+"/"+a.Name {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+func (w Wanted) identity(uid string) v1alpha1.AppliedObject {
+	return v1alpha1.AppliedObject{
+		APIVersion: "v1", Kind: "Service", Namespace: string(w.Spec.Service.Namespace), Name: string(w.Spec.Service.Name), UID: uid,
+	}
+}
+
+func (w Wanted) pending(reason, message string, after time.Duration) Decision {
+	return Decision{Phase: v1alpha1.AppsPhasePending, Reason: reason, Message: message, Endpoint: w.Last, After: after}
+}
+
+func (w Wanted) degraded(reason, message string, after time.Duration) Decision {
+	return Decision{Phase: v1alpha1.AppsPhaseDegraded, Reason: reason, Message: message, Endpoint: w.Last, After: after}
+}
+
+func (w Wanted) keepInPool(e Endpoint) Endpoint {
+	if e.IP.IsValid() && !w.Pool.Contains(e.IP) {
+		return Endpoint{}
+	}
+	return e
+}
+
+// ParseRange reads "first-last", a network or one address.
+//
+// Errors name the value.
+func ParseRange(s string) (Range, error) {
+	if first, last, ok := strings.Cut(s, "-"); ok {
+		a, errA := netip.ParseAddr(strings.TrimSpace(first))
+		b, errB := netip.ParseAddr(strings.TrimSpace(last))
+		if errA != nil || errB != nil || !a.Is4() || !b.Is4() {
+			return Range{}, fmt.Errorf("%q is no range of IPv4 addresses", s)
+		}
+		if b.Less(a) {
+			return Range{}, fmt.Errorf("%q ends before it starts", s)
+		}
+		return Range{a, b}, nil
+	}
+	if p, err := netip.ParsePrefix(s); err == nil && p.Addr().Is4() {
+		p = p.Masked()
+		last := p.Addr().As4()
+		for i := p.Bits(); i < 32; i++ {
+			last[i/8] |= 1 << (7 - i%8)
+		}
+		return Range{p.Addr(), netip.AddrFrom4(last)}, nil
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is4() {
+		return Range{}, fmt.Errorf("%q is no range of IPv4 addresses", s)
+	}
+	return Range{a, a}, nil
+}

@@ -1,0 +1,227 @@
+package apps
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+var (
+	vip     = netip.MustParseAddr("192.0.2.200")
+	hubIP   = netip.MustParseAddr("198.51.100.41")
+	metalLB = MetalLB{Namespace: "openshift-operators", Name: "metallb", Ours: true, Class: Class}
+	ours    = Subscription{Namespace: "openshift-operators", Name: "metallb-operator", Ours: true, InstalledCSV: "metallb-operator.v4.21.0"}
+)
+
+func wanted() Wanted {
+	r, err := ParseRange("192.0.2.200-192.0.2.209")
+	if err != nil {
+		panic(err)
+	}
+	return Wanted{
+		Attachment: "clusters/example-hcp-a", UID: "uid-a", Pool: r,
+		Spec: v1alpha1.AppsIngress{
+			Enabled: true,
+			MetalLB: v1alpha1.AppsMetalLB{
+				AddressPoolName: "example-hcp-a-apps", IPAddressPoolRange: "192.0.2.200-192.0.2.209",
+				Operator: v1alpha1.AppsMetalLBOperator{
+					Source: "redhat-operators", SourceNamespace: "openshift-marketplace", Channel: "stable", Package: "metallb-operator",
+				},
+			},
+			Service: v1alpha1.AppsService{Name: "oooi-ingress", Namespace: "openshift-ingress"},
+			Ports:   v1alpha1.AppsPorts{HTTP: 80, HTTPS: 443},
+		},
+	}
+}
+
+func serving(s *Service) Observed {
+	return Observed{WorkerReady: true, KindsServed: true, CatalogSourceFound: true, Subscriptions: []Subscription{ours}, MetalLBs: []MetalLB{metalLB}, Service: s}
+}
+
+// behaviour G1, G2: every phase and reason is reached from what the hosted
+// cluster shows; hazards 116, 119, 120, 121, 122, 123, 126 and cases C48, C49.
+func TestJudge(t *testing.T) {
+	stuck := func(c Condition) Observed {
+		s := ours
+		s.Conditions = []Condition{c}
+		return Observed{WorkerReady: true, CatalogSourceFound: true, Subscriptions: []Subscription{s}}
+	}
+	mirrored := serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: hubIP}}})
+	mirrored.HubMirrors = []string{"clusters-example-hcp-a/a5d1b0c1e7f0a4e0e9a510c7b1e3f9a1"}
+	manual := Observed{
+		WorkerReady: true, CatalogSourceFound: true, Subscriptions: []Subscription{ours},
+		InstallPlans: []InstallPlan{{Namespace: "openshift-operators", Name: "install-x7k2d", CSVs: []string{"metallb-operator.v4.21.0-202608010000", "foreign-operator.v1.4.2"}}},
+	}
+	for _, tc := range []struct {
+		name   string
+		in     Observed
+		phase  v1alpha1.AppsPhase
+		reason string
+		apply  []string
+		end    Endpoint
+	}{
+		{name: "an unreachable cluster is Degraded and keeps its endpoint", in: Observed{AccessProblem: "dial tcp: refused"}, phase: "Degraded", reason: "HostedClusterAccessFailed", end: Endpoint{IP: vip}},
+		{name: "without a worker nothing is installed", in: Observed{}, phase: "Pending", reason: "WaitingForHostedClusterNodes", end: Endpoint{IP: vip}},
+		{name: "without the catalog source nothing is installed", in: Observed{WorkerReady: true}, phase: "Degraded", reason: "CatalogSourceMissing", end: Endpoint{IP: vip}},
+		{name: "the Subscription comes first", in: Observed{WorkerReady: true, CatalogSourceFound: true}, phase: "Pending", reason: "WaitingForMetalLBCRDs", apply: []string{"Subscription"}, end: Endpoint{IP: vip}},
+		{name: "a failed unpack shows OLM's words", in: stuck(Condition{Type: "BundleUnpackFailed", Message: "Bundle unpacking failed"}), phase: "Degraded", reason: "BundleUnpackFailed", end: Endpoint{IP: vip}},
+		{name: "a failed resolution shows OLM's words", in: stuck(Condition{Type: "ResolutionFailed", Message: "constraints not satisfiable"}), phase: "Degraded", reason: "ResolutionFailed", end: Endpoint{IP: vip}},
+		{name: "OLM misses the catalog source", in: stuck(Condition{Type: "CatalogSourcesUnhealthy", Message: "targeted catalogsource openshift-marketplace/redhat-operators missing"}), phase: "Degraded", reason: "CatalogSourceMissing", end: Endpoint{IP: vip}},
+		{name: "a manual plan is never approved", in: manual, phase: "Pending", reason: "InstallPlanNeedsApproval", end: Endpoint{IP: vip}},
+		{name: "a Service without an address waits and withdraws the endpoint", in: serving(&Service{UID: "u", Ours: true, Class: Class}), phase: "Pending", reason: "WaitingForExternalIP", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}},
+		{name: "an address of the pool is published", in: serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: vip}}}), phase: "Ready", reason: "ReconciliationSucceeded", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}, end: Endpoint{IP: vip}},
+		{name: "a host name is published for Envoy", in: serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{Hostname: "lb.example.com"}}}), phase: "Ready", reason: "ReconciliationSucceeded", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}, end: Endpoint{Hostname: "lb.example.com"}},
+		{name: "an address outside the pool is never published", in: serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: hubIP}}}), phase: "Degraded", reason: "ExternalIPNotInPool", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}},
+		{name: "the hub's mirror is reported and its address not published", in: mirrored, phase: "Degraded", reason: "MirroredByHub", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}, end: Endpoint{IP: vip}},
+		{name: "a foreign Service is not touched", in: serving(&Service{UID: "u"}), phase: "Degraded", reason: "ServiceNotOwned", end: Endpoint{IP: vip}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := wanted()
+			w.Last = Endpoint{IP: vip}
+			d := Judge(w, tc.in)
+			var kinds []string
+			for _, o := range d.Apply {
+				kinds = append(kinds, o.Kind())
+			}
+			require.Equal(t, tc.phase, d.Phase, d.Message)
+			require.Equal(t, tc.reason, d.Reason)
+			require.Empty(t, cmp.Diff(tc.apply, kinds), "objects applied")
+			require.Equal(t, tc.end, d.Endpoint)
+			require.NotEmpty(t, d.Message)
+			require.Positive(t, d.After)
+		})
+	}
+}
+
+// behaviour F5: a refused declaration writes nothing to the hosted cluster.
+func TestRefusedDeclarationWritesNothing(t *testing.T) {
+	w := wanted()
+	w.Refusal = Reason{"OverlappingRange", "appsIngress.metallb.ipAddressPoolRange overlaps another"}
+	d := Judge(w, serving(nil))
+	require.Equal(t, v1alpha1.AppsPhaseDegraded, d.Phase)
+	require.Equal(t, "OverlappingRange", d.Reason)
+	require.Empty(t, d.Apply)
+	require.Empty(t, d.Remove)
+}
+
+// behaviour G4, hazards 117, 118: a Service of ours without the class is made
+// again, and asks for the address that it had.
+func TestClasslessServiceOfOursIsMadeAgainWithItsAddress(t *testing.T) {
+	w := wanted()
+	w.Last = Endpoint{IP: vip}
+	w.Applied = []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Namespace: "openshift-ingress", Name: "oooi-ingress", UID: "u"}}
+	d := Judge(w, serving(&Service{UID: "u", Ingress: []Endpoint{{IP: vip}}}))
+	require.Equal(t, w.Applied, d.Remove)
+	svc := d.Apply[len(d.Apply)-1]
+	require.Equal(t, Class, svc["spec"].(map[string]any)["loadBalancerClass"])
+	require.Equal(t, vip.String(), svc["metadata"].(map[string]any)["annotations"].(map[string]any)[annotationIPs])
+}
+
+// behaviour G4, hazard 126: an existing MetalLB is used as it is.
+func TestExistingMetalLBIsNotOverwritten(t *testing.T) {
+	o := serving(nil)
+	o.MetalLBs = []MetalLB{{Namespace: "metallb-system", Name: "metallb", Class: "vendor.example/lb"}}
+	d := Judge(wanted(), o)
+	for _, obj := range d.Apply {
+		require.NotEqual(t, "MetalLB", obj.Kind())
+		if obj.Kind() == "IPAddressPool" {
+			require.Equal(t, "metallb-system", obj["metadata"].(map[string]any)["namespace"])
+		}
+	}
+	svc := d.Apply[len(d.Apply)-1]
+	require.Equal(t, "vendor.example/lb", svc["spec"].(map[string]any)["loadBalancerClass"])
+}
+
+// behaviour G3, hazard 128: user metadata is merged, the pool annotation is ours.
+func TestServiceMetadataIsMergedAndThePoolIsOurs(t *testing.T) {
+	w := wanted()
+	w.Spec.Service.Annotations = map[string]string{"external-dns.alpha.kubernetes.io/hostname": "*.apps.x.", annotationPool: "evil"}
+	w.Spec.Service.Labels = map[string]string{"publish": "yes", LabelAttachmentUID: "evil"}
+	m := w.service(Class)["metadata"].(map[string]any)
+	require.Empty(t, cmp.Diff(map[string]any{
+		"external-dns.alpha.kubernetes.io/hostname": "*.apps.x.",
+		annotationPool: "example-hcp-a-apps", annotationPoolOld: "example-hcp-a-apps",
+	}, m["annotations"]))
+	require.Empty(t, cmp.Diff(map[string]any{"publish": "yes", LabelManagedBy: ManagedBy, LabelAttachmentUID: "uid-a"}, m["labels"]))
+}
+
+// behaviour G5: a renamed Service or pool leaves nothing behind.
+func TestRenamedObjectsAreRemoved(t *testing.T) {
+	w := wanted()
+	w.Applied = []v1alpha1.AppliedObject{
+		{Kind: "IPAddressPool", Namespace: "openshift-operators", Name: "old", UID: "1"},
+		{Kind: "L2Advertisement", Namespace: "openshift-operators", Name: "advertise-old", UID: "2"},
+		{Kind: "Service", Namespace: "openshift-ingress", Name: "old", UID: "3"},
+		{Kind: "MetalLB", Namespace: "openshift-operators", Name: "metallb", UID: "4"},
+	}
+	d := Judge(w, serving(nil))
+	require.Empty(t, cmp.Diff([]v1alpha1.AppliedObject{w.Applied[2], w.Applied[1], w.Applied[0]}, d.Remove))
+}
+
+// behaviour G5, hazard 136: what others use stays when we go.
+func TestRemoveLeavesWhatOthersUse(t *testing.T) {
+	w := wanted()
+	w.Applied = []v1alpha1.AppliedObject{{Kind: "Subscription", Name: "s"}, {Kind: "MetalLB", Name: "m"}, {Kind: "IPAddressPool", Name: "p"}, {Kind: "Service", Name: "v"}}
+	kinds := func(o Observed) (out []string) {
+		for _, a := range Remove(w, o) {
+			out = append(out, a.Kind)
+		}
+		return out
+	}
+	require.Equal(t, []string{"Service", "IPAddressPool"}, kinds(Observed{ForeignPools: true, Subscriptions: []Subscription{ours}}))
+	require.Equal(t, []string{"Service", "IPAddressPool", "MetalLB", "Subscription", "ClusterServiceVersion"}, kinds(Observed{Subscriptions: []Subscription{ours}}))
+}
+
+// case C50, hazards 124, 125, 130.
+func TestRefused(t *testing.T) {
+	gr := schema.GroupResource{Group: "metallb.io", Resource: "ipaddresspools"}
+	denied := apierrors.NewForbidden(gr, "p", errors.New("overlaps with pool q"))
+	for _, tc := range []struct {
+		name, kind, reason string
+		err                error
+		phase              v1alpha1.AppsPhase
+	}{
+		{name: "a webhook that is not up is waited for", kind: "IPAddressPool", err: apierrors.NewInternalError(errors.New(`failed calling webhook "x": connect: connection refused`)), phase: "Pending", reason: "WaitingForMetalLBWebhook"},
+		{name: "a kind that is not mapped yet is waited for", kind: "IPAddressPool", err: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "metallb.io", Kind: "IPAddressPool"}}, phase: "Pending", reason: "WaitingForMetalLBWebhook"},
+		{name: "a denial is shown", kind: "IPAddressPool", err: denied, phase: "Degraded", reason: "MetalLBInstallFailed"},
+		{name: "a denied Service is shown as such", kind: "Service", err: denied, phase: "Degraded", reason: "IngressServiceFailed"},
+		{name: "a lost connection is an access problem", kind: "Service", err: errors.New("connection reset"), phase: "Degraded", reason: "HostedClusterAccessFailed"},
+		{name: "a rejected credential is an access problem", kind: "Service", err: apierrors.NewUnauthorized("expired"), phase: "Degraded", reason: "HostedClusterAccessFailed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := Decision{}.Refused(tc.kind, tc.err, Endpoint{IP: vip})
+			require.Equal(t, tc.phase, d.Phase)
+			require.Equal(t, tc.reason, d.Reason)
+			require.Equal(t, vip, d.Endpoint.IP)
+		})
+	}
+	require.Contains(t, Decision{}.Refused("IPAddressPool", denied, Endpoint{}).Message, "overlaps with pool q")
+}
+
+func TestParseRange(t *testing.T) {
+	for _, tc := range []struct{ name, in, first, last string }{
+		{name: "two addresses", in: "192.0.2.200-192.0.2.209", first: "192.0.2.200", last: "192.0.2.209"},
+		{name: "two addresses with blanks", in: "192.0.2.215 - 192.0.2.230", first: "192.0.2.215", last: "192.0.2.230"},
+		{name: "a network", in: "192.0.2.208/28", first: "192.0.2.208", last: "192.0.2.223"},
+		{name: "one address", in: "192.0.2.9", first: "192.0.2.9", last: "192.0.2.9"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := ParseRange(tc.in)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(Range{netip.MustParseAddr(tc.first), netip.MustParseAddr(tc.last)}, r, cmpopts.EquateComparable(netip.Addr{})))
+		})
+	}
+	for _, bad := range []string{"", "192.0.2.9-192.0.2.1", "2001:db8::1", "192.0.2.1-x", "192.0.2.001"} {
+		_, err := ParseRange(bad)
+		require.ErrorContains(t, err, bad)
+	}
+}
