@@ -1,3 +1,30 @@
-# The real node of e2e: Kubernetes' programs, Multus, and the tests that run on it.
+# A real Kubernetes of one or two nodes in namespaces, and the tests that run on it.
+# The programs of Kubernetes and Multus are built by the Makefile's own rules.
 
-NODE_TOOLS := kubelet kube-proxy kube-scheduler multus pause
+NODE_TOOLS := $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kube-controller-manager kube-scheduler kubelet kube-proxy multus pause)
+NODE_PACKAGES := $(LAB_PACKAGES) containerd=containerd ctr=containerd runc=runc /usr/lib/cni/ptp=containernetworking-plugins \
+	nft=nftables iptables=iptables conntrack=conntrack pgrep=procps hostname=hostname
+E2E_DIR ?= /tmp/oooi-e2e
+
+$(TOOLS)/pause: e2e/node/cmd/pause/main.go
+	@$(GO_E2E) build -ldflags "-s -w" -o $@ ./node/cmd/pause
+
+.PHONY: node-packages
+node-packages:
+	@$(DEBIAN) $(NODE_PACKAGES)
+
+# The recipe is the Makefile's.
+e2e-pods: node-packages $(NODE_TOOLS)
+
+.PHONY: e2e-up
+e2e-up: node-packages $(NODE_TOOLS) ## Bring a real Kubernetes up (NODES=2) and leave it; e2e-sh enters, e2e-down removes it.
+	@$(GO_E2E) build -o $(BIN)/node ./node/cmd/node
+	@OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node up $(or $(NODES),1)
+
+.PHONY: e2e-sh
+e2e-sh: ## A shell inside the first node of e2e-up (CMD="kubectl get pods -A" runs one command).
+	@OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node sh $(CMD)
+
+.PHONY: e2e-down
+e2e-down: ## Remove all that e2e-up made.
+	@OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node down
