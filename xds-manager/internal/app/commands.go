@@ -43,11 +43,11 @@ func WriteBootstrap(args []string, env Lookup, stderr io.Writer) error {
 			return err
 		}
 	}
-	b, err := bootstrap.YAML(c)
+	b, err := bootstrap.Encode(c, *out)
 	if err != nil {
 		return err
 	}
-	tmp := *out + ".tmp"
+	tmp := *out + ".new"
 	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
 		return fmt.Errorf("writing bootstrap: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/densityops/oooi/xds-manager/internal/xds"
 )
 
 // Options configure a manager.
@@ -136,7 +138,7 @@ func (o Options) child() (namespace, name string, ok bool) {
 // there is no cluster.
 func (o Options) NodeID() string {
 	if o.Child == "" {
-		return "standalone"
+		return xds.Standalone
 	}
 	return o.Child
 }

@@ -10,6 +10,7 @@ package bootstrap
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -58,8 +59,9 @@ type Config struct {
 	PodDevice string
 }
 
-// YAML is the bootstrap as Envoy reads it from a file ending in .yaml.
-func YAML(c Config) ([]byte, error) {
+// Encode is the bootstrap for a file of that name: Envoy goes by its ending,
+// and reads anything but .json as YAML here.
+func Encode(c Config, file string) ([]byte, error) {
 	b := Build(c)
 	if err := b.ValidateAll(); err != nil {
 		return nil, fmt.Errorf("checking bootstrap: %w", err)
@@ -67,6 +69,9 @@ func YAML(c Config) ([]byte, error) {
 	j, err := protojson.Marshal(b)
 	if err != nil {
 		return nil, fmt.Errorf("encoding bootstrap: %w", err)
+	}
+	if strings.HasSuffix(file, ".json") {
+		return j, nil
 	}
 	y, err := yaml.JSONToYAML(j)
 	if err != nil {

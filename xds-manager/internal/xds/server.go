@@ -20,6 +20,10 @@ import (
 // maxMessage bounds a request: a reconnecting Envoy names everything it holds.
 const maxMessage = 64 << 20
 
+// Standalone is the node of an Envoy whose bootstrap names no ProxyServer. It
+// is served too: the socket is the pod's own, so no other pod's Envoy can come.
+const Standalone = "standalone"
+
 // State is what is known of Envoy.
 type State struct {
 	// Connected says that Envoy's stream is open.
@@ -136,7 +140,7 @@ func (s *Server) DeltaAggregatedResources(st discoveryv3.AggregatedDiscoveryServ
 	if err != nil {
 		return err
 	}
-	if first.GetNode().GetId() != s.nodeID {
+	if id := first.GetNode().GetId(); id != s.nodeID && id != Standalone {
 		s.counters.UnknownNode()
 		s.logger.Warn("unknown node refused", "node", first.GetNode().GetId())
 		return status.Errorf(codes.PermissionDenied, "node %q is not served here", first.GetNode().GetId())
