@@ -1,8 +1,9 @@
 # Packaging: images without a container engine, the OLM bundle and its catalog,
 # kustomizations, releases.
 
-REGISTRY ?= quay.io/densityops
 IMAGES_OUT := $(BIN)/images
+PACKAGING = $(GO_E2E) run ./packaging/cmd/packaging
+PACKAGING_FLAGS = -root $(CURDIR)
 
 # Tools of the operator framework. Each graph is its own module; opm and OLM need json1 and
 # the pure Go openpgp to do without C libraries.
@@ -18,3 +19,36 @@ $(eval $(call framework_tool,scorecard-test,operator-sdk,github.com/operator-fra
 $(eval $(call framework_tool,olm,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/olm,json1$(comma)containers_image_openpgp))
 $(eval $(call framework_tool,olm-catalog,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/catalog,json1$(comma)containers_image_openpgp))
 PACKAGING_TOOLS := $(addprefix $(TOOLS)/,opm operator-sdk scorecard-test)
+
+##@ Package
+
+.PHONY: bundle
+bundle: $(TOOLS)/operator-sdk ## Make and validate the OLM bundle and the images' kustomization from bundle/components.yaml.
+	@$(PACKAGING) bundle $(PACKAGING_FLAGS)
+	@for suite in suite=operatorframework name=operatorhubv2; do \
+		$(TOOLS)/operator-sdk bundle validate bundle --select-optional $$suite; \
+	done
+
+.PHONY: catalog
+catalog: $(TOOLS)/opm ## Render the bundle into the file-based catalog and validate it.
+	@$(PACKAGING) catalog $(PACKAGING_FLAGS) -opm $(TOOLS)/opm
+
+.PHONY: images
+images: ## Build all images for amd64 and arm64 into bin/images: OCI layouts, archives, SBOMs. No engine is needed.
+	@$(DEBIAN) python3=python3 pip3=python3-pip dpkg-deb=dpkg
+	@$(TIMED) "building images" $(PACKAGING) images $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
+
+.PHONY: pin
+pin: ## Build the images, write their digests into the table, make bundle and catalog anew.
+	@$(DEBIAN) python3=python3 pip3=python3-pip dpkg-deb=dpkg
+	@$(TIMED) "building images" $(PACKAGING) pin $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
+	@$(MAKE) bundle catalog
+
+.PHONY: push-images
+push-images: ## Push what "make images" built to a registry: make push-images TO=registry.example.com/oooi
+	@$(PACKAGING) push $(PACKAGING_FLAGS) -from $(IMAGES_OUT) -to "$(TO)"
+
+.PHONY: verify-bundle
+verify-bundle: generate-api
+	@$(PACKAGING) stale $(PACKAGING_FLAGS)
+verify: verify-bundle
