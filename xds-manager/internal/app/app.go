@@ -110,6 +110,6 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Logger.Info("starting", "component", Component, "version", o.Module, "contract", agent.Contract, "node", o.NodeID())
+	o.Logger.Info("starting", "version", o.Module, "contract", agent.Contract, "node", o.NodeID())
 	return a.Run(ctx)
 }

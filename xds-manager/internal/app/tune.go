@@ -87,7 +87,11 @@ func (t *tuner) apply(ctx context.Context, s settings) error {
 	if err := t.post(ctx, fmt.Sprintf("/runtime_modify?%s=%d", envoy.AccessLogRuntimeKey, percent)); err != nil {
 		return err
 	}
-	return t.post(ctx, "/logging?level="+level)
+	if err := t.post(ctx, "/logging?level="+level); err != nil {
+		return err
+	}
+	// Every listener update warns that filter_chain_matcher is work in progress.
+	return t.post(ctx, "/logging?misc=error")
 }
 
 func (t *tuner) post(ctx context.Context, path string) error {

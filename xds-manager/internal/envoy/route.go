@@ -8,7 +8,11 @@ import (
 // RouteConfiguration routes requests by Host; the port of a Host is ignored,
 // and the Host itself stays as the client sent it.
 func RouteConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{Name: name, VirtualHosts: hosts, IgnorePortInHostMatching: true}
+	return &routev3.RouteConfiguration{
+		Name: name, VirtualHosts: hosts, IgnorePortInHostMatching: true,
+		// Envoy adds it beside X-Forwarded-For, which says the same.
+		RequestHeadersToRemove: []string{"x-envoy-external-address"},
+	}
 }
 
 // VirtualHost sends every path of its domains to one cluster, for as long as

@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// behaviour E1, E2; hazard 170.
+func TestThePodSideKnowsNamesAndNeverSources(t *testing.T) {
+	w := newWorld(t).start()
+	cases := []struct {
+		name string
+		port uint16
+		data []byte
+		want string
+	}{
+		{"own API name", 6443, Named(fqdn("api", "a")), "a-api"},
+		{"own oauth name", 443, Named(fqdn("oauth", "b")), "b-oauth"},
+		{"apps name", 443, Named("x.apps.example-hcp-a.clusters.example.com"), "a-apps"},
+		{"alias on 443", 443, Named("kubernetes"), "closed"},
+		{"alias on 6443", 6443, Named("kubernetes.default.svc"), "closed"},
+		{"no name on 443", 443, Named(""), "closed"},
+		{"no name on 6443", 6443, Named(""), "closed"},
+		{"plain bytes on 6443", 6443, []byte("GET /version HTTP/1.1\r\n\r\n"), "closed"},
+		{"unknown name", 443, Named("www.example.net"), "closed"},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.want, Probe(t.Context(), w.Hub, netip.Addr{}, netip.AddrPortFrom(PodIP, c.port), c.data, 0), c.name)
+	}
+}
+
+// behaviour F3.
+func TestAnExternalListenerReachesItsAttachmentsNamesAlone(t *testing.T) {
+	w := newWorld(t).start()
+	cases := []struct{ name, sni, want string }{
+		{"oauth of its attachment", fqdn("oauth", "a"), "a-oauth"},
+		{"ignition of its attachment", fqdn("ignition", "a"), "a-ignition"},
+		{"konnectivity of its attachment", fqdn("konnectivity", "a"), "a-konnectivity"},
+		{"oauth of another attachment", fqdn("oauth", "b"), "closed"},
+		{"its API, which is not published", fqdn("api", "a"), "closed"},
+		{"an alias", "kubernetes", "closed"},
+		{"no name", "", "closed"},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.want, Probe(t.Context(), w.Hub, netip.Addr{}, netip.AddrPortFrom(PodIP, 20000), Named(c.sni), 0), c.name)
+	}
+	require.Equal(t, "refused", w.from(WorkerA, 20000, Named(fqdn("oauth", "a")), 0), "the external listener is not on the VLAN")
+}
+
+// webServer answers requests with its name and what it was asked, as JSON.
+func webServer(t *testing.T, w *world, name string, addr netip.AddrPort) {
+	t.Helper()
+	l, err := Listen(w.VMs, addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveRaw(c, name)
+		}
+	}()
+}
+
+// serveRaw keeps the request's bytes: a library would hide how they were spelt.
+func serveRaw(c net.Conn, name string) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		var head strings.Builder
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if line == "\r\n" {
+				break
+			}
+			head.WriteString(line)
+		}
+		if strings.Contains(head.String(), "Upgrade: websocket") {
+			fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+			_, _ = io.Copy(c, r)
+			return
+		}
+		body, _ := json.Marshal(map[string]string{"name": name, "head": head.String()})
+		if strings.HasPrefix(head.String(), "GET /slow") {
+			time.AfterFunc(17*time.Second, func() {
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nServer: own\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			})
+			continue
+		}
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nServer: own\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+}
+
+// exchange sends raw bytes to port 80 of the VLAN address and reads one answer.
+func exchange(t *testing.T, w *world, raw string) (*http.Response, string) {
+	t.Helper()
+	c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, 80))
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(40*time.Second)))
+	_, err = io.WriteString(c, raw)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp, string(b)
+}
+
+// behaviour E3; hazard 186.
+func TestPort80RoutesByHostAndLeavesTheRequestAlone(t *testing.T) {
+	w := newWorld(t)
+	webServer(t, w, "a-web", netip.AddrPortFrom(VIPA, 80))
+	w.start()
+	for _, host := range []string{
+		"console.apps.example-hcp-a.clusters.example.com", "console.apps.example-hcp-a.clusters.example.com:80",
+		"x.y.apps.example-hcp-a.clusters.example.com", "CONSOLE.APPS.EXAMPLE-HCP-A.CLUSTERS.EXAMPLE.COM",
+	} {
+		resp, body := exchange(t, w, "GET /a//b/%2e%2e/c?q=1 HTTP/1.1\r\nHost: "+host+"\r\nX-Mixed-CASE: 1\r\n\r\n")
+		require.Equal(t, http.StatusOK, resp.StatusCode, host)
+		require.Equal(t, "own", resp.Header.Get("Server"), "the server's own name is passed on")
+		var got struct{ Name, Head string }
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		require.Equal(t, "a-web", got.Name)
+		want := []string{"GET /a//b/%2e%2e/c?q=1 HTTP/1.1", "Host: " + host, "X-Mixed-CASE: 1", "x-forwarded-for: 192.0.2.101", "x-forwarded-proto: http"}
+		require.Equal(t, want, sortedLines(got.Head), "the request is changed by X-Forwarded-* alone")
+	}
+	for _, host := range []string{"apps.example-hcp-a.clusters.example.com", "x.apps.example-hcp-b.clusters.example.com", "www.example.net", "192.0.2.4"} {
+		resp, _ := exchange(t, w, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+		require.Equal(t, http.StatusNotFound, resp.StatusCode, host)
+	}
+}
+
+// sortedLines puts the request line first and the headers as they came, ours last.
+func sortedLines(head string) []string {
+	return strings.Split(strings.TrimSuffix(head, "\r\n"), "\r\n")
+}
+
+// behaviour E3; hazard 186.
+func TestPort80HasNoTimeoutAndPassesWebsockets(t *testing.T) {
+	w := newWorld(t)
+	webServer(t, w, "a-web", netip.AddrPortFrom(VIPA, 80))
+	w.start()
+	const host = "Host: x.apps.example-hcp-a.clusters.example.com\r\n"
+	resp, _ := exchange(t, w, "GET /slow HTTP/1.1\r\n"+host+"\r\n")
+	require.Equal(t, http.StatusOK, resp.StatusCode, "an answer that takes 17 s arrives")
+
+	c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, 80))
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(c, "GET /ws HTTP/1.1\r\n"+host+"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	require.NoError(t, err)
+	r := bufio.NewReader(c)
+	ws, err := http.ReadResponse(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, ws.StatusCode)
+	_, err = io.WriteString(c, "\x81\x02hi")
+	require.NoError(t, err)
+	got := make([]byte, 4)
+	_, err = io.ReadFull(r, got)
+	require.NoError(t, err)
+	require.Equal(t, "\x81\x02hi", string(got), "frames pass as they are")
+}
