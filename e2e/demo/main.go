@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -95,15 +94,16 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	step := stepper(out)
 	w, err := world.Build(ctx, world.Options{
-		Bin: o.bin, Envoy: o.envoy, Objects: strings.Split(o.objects, ","), Dir: dir, Self: self,
-		Step: stepper(out),
+		Bin: o.bin, Envoy: o.envoy, Objects: strings.Split(o.objects, ","), Dir: dir, Self: self, Step: step,
 	})
 	if w != nil {
 		defer w.Lab.Close()
 	}
 	if err == nil {
-		err = checks(ctx, w, out, begin)
+		results := check.All(ctx, w, step)
+		err = report(out, w, results, time.Since(begin))
 	}
 	if o.keep && w != nil {
 		keep(ctx, w, out)
@@ -117,7 +117,7 @@ func stepper(out io.Writer) func(string) func(error) {
 	return func(words string) func(error) {
 		n++
 		begin := time.Now()
-		fmt.Fprintf(out, "[%d] %s ... ", n, words)
+		fmt.Fprintf(out, "[%2d] %s ... ", n, words)
 		return func(err error) {
 			word := "done"
 			if err != nil {
@@ -126,24 +126,6 @@ func stepper(out io.Writer) func(string) func(error) {
 			fmt.Fprintf(out, "%s (%.1f s)\n", word, time.Since(begin).Seconds())
 		}
 	}
-}
-
-func checks(ctx context.Context, w *world.World, out io.Writer, begin time.Time) error {
-	done := stepper(out)
-	var results []check.Result
-	last := ""
-	finish := func(error) {}
-	var failed error
-	check.All(ctx, w, func(r check.Result) {
-		if r.Check != last {
-			finish(failed)
-			finish, failed, last = done(r.Check), nil, r.Check
-		}
-		failed = errors.Join(failed, r.Err)
-		results = append(results, r)
-	})
-	finish(failed)
-	return report(out, w, results, time.Since(begin))
 }
 
 // keep leaves the world up until it is interrupted.

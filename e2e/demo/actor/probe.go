@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,8 @@ type Probe struct {
 	Authorities string
 	// Host is the Host header.
 	Host string
+	// Path is asked for; empty is "/".
+	Path string
 	// Patience is how long the client waits at each stage, in milliseconds. 0 is
 	// five seconds: less than Envoy's limit for a silent client, more than
 	// anything here takes.
@@ -107,7 +110,7 @@ func (p Probe) config() *tls.Config {
 }
 
 func (p Probe) request(ctx context.Context, conn net.Conn) Outcome {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Host+"/who", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Host+"/"+strings.TrimPrefix(p.Path, "/"), nil)
 	if err != nil {
 		return failed("request", err)
 	}
@@ -124,7 +127,7 @@ func (p Probe) request(ctx context.Context, conn net.Conn) Outcome {
 		return failed(stageOf(err), err)
 	}
 	out := Outcome{Stage: "answer", Status: response.StatusCode}
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		if err := json.Unmarshal(body, &out.Answer); err != nil {
 			return failed("request", fmt.Errorf("answer %q: %w", body, err))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/densityops/oooi/e2e/demo/world"
 )
@@ -13,6 +14,7 @@ func bootChecks() []Check {
 		{
 			Name: "lease by busybox udhcpc: address, gateway, resolver",
 			VM:   lease,
+			Took: func(vm *world.VM) time.Duration { return vm.Lease.Took },
 		},
 		{
 			Name: "host name is the VM's",

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/densityops/oooi/e2e/demo/world"
@@ -17,6 +18,8 @@ type Check struct {
 	Stranger func(context.Context, *world.World) error
 	Hub      func(context.Context, *world.World) error
 	World    func(context.Context, *world.World) error
+	// Took replaces the time of a VM's check, where the thing itself lies behind.
+	Took func(*world.VM) time.Duration
 }
 
 // Result is one cell of the table.
@@ -27,20 +30,27 @@ type Result struct {
 	Took    time.Duration
 }
 
-// Subjects are the table's columns for a world.
-func Subjects(w *world.World) []string {
-	var out []string
-	for _, vm := range w.VMs {
-		out = append(out, vm.Name)
-	}
-	return append(out, "stranger", "hub pod", "all")
-}
+// Those who are no worker.
+const (
+	Stranger = "stranger"
+	Hub      = "hub pod"
+	World    = "all"
+)
 
-// All runs every check for every subject and tells done of each result.
-func All(ctx context.Context, w *world.World, done func(Result)) {
+// All runs every check for every subject. begin is told of a check before it
+// runs; what it returns is called with the check's failures.
+func All(ctx context.Context, w *world.World, begin func(name string) func(error)) []Result {
+	var results []Result
 	for _, c := range list() {
-		c.run(ctx, w, done)
+		end := begin(c.Name)
+		var failed []error
+		c.run(ctx, w, func(r Result) {
+			results = append(results, r)
+			failed = append(failed, r.Err)
+		})
+		end(errors.Join(failed...))
 	}
+	return results
 }
 
 // list is every check in the order of the table.
@@ -61,17 +71,23 @@ func (c Check) run(ctx context.Context, w *world.World, done func(Result)) {
 	}
 	if c.VM != nil {
 		for _, vm := range w.VMs {
-			timed(vm.Name, func() error { return c.VM(ctx, w, vm) })
+			begin := time.Now()
+			err := c.VM(ctx, w, vm)
+			took := time.Since(begin)
+			if c.Took != nil {
+				took = c.Took(vm)
+			}
+			done(Result{Check: c.Name, Subject: vm.Name, Err: err, Took: took})
 		}
 	}
 	if c.Stranger != nil {
-		timed("stranger", func() error { return c.Stranger(ctx, w) })
+		timed(Stranger, func() error { return c.Stranger(ctx, w) })
 	}
 	if c.Hub != nil {
-		timed("hub pod", func() error { return c.Hub(ctx, w) })
+		timed(Hub, func() error { return c.Hub(ctx, w) })
 	}
 	if c.World != nil {
-		timed("all", func() error { return c.World(ctx, w) })
+		timed(World, func() error { return c.World(ctx, w) })
 	}
 }
 

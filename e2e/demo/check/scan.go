@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/densityops/oooi/e2e/demo/actor"
 	"github.com/densityops/oooi/e2e/demo/world"
@@ -17,6 +18,10 @@ func scanChecks() []Check {
 		{
 			Name:     "port scan of the three VLAN addresses: 53, 80, 443, 6443, nothing else",
 			Stranger: scanAll,
+		},
+		{
+			Name:  "on the VLAN no UDP socket listens but 67 and 53",
+			World: datagrams,
 		},
 		{
 			Name: "closed: pod network, Services and node, routed through any VLAN address",
@@ -47,6 +52,36 @@ func scanAll(ctx context.Context, w *world.World) error {
 			err = fmt.Errorf("%s: open are %v, not %v", address, found.Open, open)
 		}
 		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// datagrams reads from the pods themselves which UDP sockets a packet from the
+// VLAN could reach: a scan from outside cannot tell an open port from a silent one.
+func datagrams(ctx context.Context, w *world.World) error {
+	var errs []error
+	for pod, want := range map[*world.Pod][]string{w.Pods.DHCP: {"67"}, w.Pods.DNS: {"53"}, w.Pods.Proxy: nil} {
+		said, err := pod.Host.Run(ctx, "ss", "-H", "-l", "-u", "-n")
+		if err != nil {
+			return err
+		}
+		var open []string
+		for line := range strings.Lines(said) {
+			fields := strings.Fields(line)
+			if len(fields) < 4 {
+				return fmt.Errorf("ss said %q", line)
+			}
+			at := fields[3]
+			i := strings.LastIndexByte(at, ':')
+			address, device, _ := strings.Cut(at[:i], "%")
+			if (device == "" || device == world.VLANDevice) && (address == "0.0.0.0" || address == "*" || address == pod.VLAN.String()) {
+				open = append(open, at[i+1:])
+			}
+		}
+		slices.Sort(open)
+		if open = slices.Compact(open); !slices.Equal(open, want) {
+			errs = append(errs, fmt.Errorf("%s: UDP ports %v, not %v", pod.VLAN, open, want))
+		}
 	}
 	return errors.Join(errs...)
 }

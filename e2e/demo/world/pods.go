@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -39,8 +40,9 @@ var (
 	victimFirst = netip.MustParseAddr("10.128.0.32")
 )
 
-// Devices of a pod: eth0 in the pod network, net1 on the VLAN, as Multus names it.
-const vlanDevice = "net1"
+// VLANDevice is a pod's device on the VLAN, as Multus names it; eth0 is the one in
+// the pod network.
+const VLANDevice = "net1"
 
 // Paths inside a pod, which has its own /run.
 const (
@@ -90,7 +92,7 @@ func (w *World) pods(ctx context.Context) error {
 
 func (w *World) pod(ctx context.Context, p *Pod) (err error) {
 	p.Host, err = w.podHost(ctx, p.Component, p.IP,
-		leg{"vlan", vlanDevice, "", []netip.Prefix{on(w.Network.CIDR, p.VLAN)}})
+		leg{"vlan", VLANDevice, "", []netip.Prefix{on(w.Network.CIDR, p.VLAN)}})
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (w *World) pod(ctx context.Context, p *Pod) (err error) {
 			return err
 		}
 	}
-	_, err = p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, stateDir, "/run/oooi/objects")
+	_, err = p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, "/run/oooi", stateDir, "/run/oooi/objects")
 	return err
 }
 
@@ -214,17 +216,25 @@ func (w *World) daemons(ctx context.Context) error {
 	}
 	for _, at := range []struct {
 		pod  *Pod
-		port string
-	}{{w.Pods.DHCP, "9091"}, {w.Pods.DNS, "9093"}, {w.Pods.Proxy, "9090"}} {
-		url := "http://" + at.pod.IP.String() + ":" + at.port + "/ready"
-		if err := lab.Until(ctx, soon, url, func(ctx context.Context) error {
-			_, err := w.Hub.Run(ctx, "busybox", "wget", "-q", "-O", "-", "-T", "2", url)
-			return errors.Join(err, w.Ended())
-		}); err != nil {
+		port uint16
+	}{{w.Pods.DHCP, 9091}, {w.Pods.DNS, 9093}, {w.Pods.Proxy, 9090}} {
+		if err := w.ready(ctx, netip.AddrPortFrom(at.pod.IP, at.port)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ready asks as a kubelet's readiness probe does.
+func (w *World) ready(ctx context.Context, at netip.AddrPort) error {
+	probe := actor.Probe{Address: at.String(), Plain: true, Host: at.String(), Path: "/ready"}
+	return lab.Until(ctx, soon, probe.Address+"/ready", func(ctx context.Context) error {
+		out, err := Ask[actor.Outcome](ctx, w, w.node, "probe", probe)
+		if err == nil && out.Status != http.StatusOK {
+			err = fmt.Errorf("stage %s, status %d %s", out.Stage, out.Status, out.Error)
+		}
+		return errors.Join(err, w.Ended())
+	})
 }
 
 // dhcpd sends raw frames, which its container may by a capability on its file.
@@ -243,23 +253,26 @@ func (w *World) dhcpd(ctx context.Context) error {
 	}
 	_, err := w.start(p.Host, "dhcpd", lab.Spec{
 		Args: []string{podBin + "/dhcpd", "serve", "--listen", p.IP.String() + ":9091", "--objects", "/run/oooi/objects"},
-		Env:  p.environment(), Unprivileged: true, Capabilities: []string{"net_raw"},
+		Env:  p.environment(), Capabilities: []string{"net_raw"},
 	})
 	return err
 }
 
+// coredns needs no Corefile: its own takes everything from the environment.
 func (w *World) coredns(ctx context.Context) error {
 	p := w.Pods.DNS
 	if err := w.install(ctx, p, "coredns"); err != nil {
 		return err
 	}
 	_, err := w.start(p.Host, "coredns", lab.Spec{
-		Args: []string{podBin + "/coredns", "-conf", "/run/oooi/Corefile"},
+		Args: []string{podBin + "/coredns"},
 		Env:  p.environment(), Unprivileged: true,
 	})
 	return err
 }
 
+// proxy runs the manager's two containers and Envoy beside it, each starting the
+// next.
 func (w *World) proxy(ctx context.Context) error {
 	p := w.Pods.Proxy
 	if err := w.install(ctx, p, "xds-manager"); err != nil {
@@ -274,5 +287,19 @@ func (w *World) proxy(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	manager := podBin + "/xds-manager"
+	if _, err := p.Host.Exec(ctx, lab.Spec{Args: []string{manager, "bootstrap"}, Env: p.environment(), Unprivileged: true}); err != nil {
+		return err
+	}
+	if _, err := w.start(p.Host, "xds-manager", lab.Spec{
+		Args: []string{manager, "serve", "--listen", p.IP.String() + ":9090"},
+		Env:  p.environment(), Unprivileged: true,
+	}); err != nil {
+		return err
+	}
+	_, err := w.start(p.Host, "envoy", lab.Spec{
+		Args: []string{podBin + "/envoy", "-c", "/run/oooi/bootstrap.yaml", "--concurrency", "1"},
+		Env:  p.environment(), Unprivileged: true,
+	})
+	return err
 }

@@ -163,6 +163,9 @@ func (w *World) networks(ctx context.Context) (err error) {
 		leg{"vlan", "eth0", "", []netip.Prefix{on(w.Network.CIDR, StrangerAddress)}}); err != nil {
 		return err
 	}
+	if err := w.Stranger.Resolver(ctx, w.Network.DNS.String()); err != nil {
+		return err
+	}
 	return w.hub(ctx)
 }
 
