@@ -173,6 +173,8 @@ const (
 	// ReasonConfigRejected: Envoy refused a configuration; the last good one
 	// is in force.
 	ReasonConfigRejected = "ConfigRejected"
+	// ReasonContractMismatch: agent and operator speak different contracts.
+	ReasonContractMismatch = "ContractMismatch"
 	// ReasonForwardingEnabled: the pod forwards packets and no fence runs.
 	ReasonForwardingEnabled = "ForwardingEnabled"
 	// ReasonNoVLANRoute: an off-link source has no route on the VLAN device.

@@ -1,0 +1,300 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kind is an optional kind.
+type Kind struct {
+	Group, Name string
+	// Versions that can be read, the preferred one first; none: any.
+	Versions []string
+	// New makes an empty object of a served version.
+	New func(schema.GroupVersionKind) client.Object
+}
+
+// String is how people call it.
+func (k Kind) String() string { return k.Name + "." + k.Group }
+
+// Metadata makes objects of which only the metadata is cached.
+func Metadata(gvk schema.GroupVersionKind) client.Object {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(gvk)
+	return o
+}
+
+// Unstructured makes objects that can be of several versions.
+func Unstructured(gvk schema.GroupVersionKind) client.Object {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk)
+	return o
+}
+
+// Typed makes objects of one Go type.
+func Typed[T any, P interface {
+	*T
+	client.Object
+}](schema.GroupVersionKind) client.Object {
+	return P(new(T))
+}
+
+// Registry knows which kinds are served.
+type Registry struct {
+	discovery discovery.DiscoveryInterface
+	cache     cache.Cache
+	kinds     []Kind
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	served  map[string]schema.GroupVersionKind // guarded by mu, by Kind.String
+	watches map[string][]func(client.Object) error
+	changed []func()
+}
+
+// New makes a registry of the kinds.
+func New(d discovery.DiscoveryInterface, c cache.Cache, log *slog.Logger, list ...Kind) *Registry {
+	return &Registry{
+		discovery: d, cache: c, kinds: list, log: log,
+		served: map[string]schema.GroupVersionKind{}, watches: map[string][]func(client.Object) error{},
+	}
+}
+
+// Served gives the version of the kind that is in use.
+func (r *Registry) Served(k Kind) (schema.GroupVersionKind, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gvk, ok := r.served[k.String()]
+	return gvk, ok
+}
+
+// Missing lists the kinds that are not served.
+func (r *Registry) Missing() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, k := range r.kinds {
+		if _, ok := r.served[k.String()]; !ok {
+			out = append(out, k.String())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Watch calls add with an empty object each time that the kind appears; add
+// starts a watch. Caller must call it before Start.
+func (r *Registry) Watch(k Kind, add func(client.Object) error) {
+	r.watches[k.String()] = append(r.watches[k.String()], add)
+}
+
+// OnChange calls f after the set of served kinds has changed. Caller must call
+// it before Start.
+func (r *Registry) OnChange(f func()) { r.changed = append(r.changed, f) }
+
+// NeedLeaderElection says that every replica follows the kinds.
+func (r *Registry) NeedLeaderElection() bool { return false }
+
+// A kind is taken up when its CRD changes, and at the latest with the next
+// look-around.
+const (
+	lookAround  = 20 * time.Second
+	settle      = time.Second
+	settleTries = 8
+	syncTimeout = 20 * time.Second
+)
+
+var crds = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Start follows the kinds until the context ends.
+//
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+func (r *Registry) Start(ctx context.Context) error {
+	wake, err := r.followCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	tries := 0
+	for {
+		r.probe(ctx)
+		wait := lookAround
+		if tries > 0 {
+			// A CRD is served a moment after it was made.
+			tries--
+			wait = settle
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-wake:
+			tries = settleTries
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// followCRDs wakes the loop when a CRD of one of the kinds changes.
+func (r *Registry) followCRDs(ctx context.Context) (<-chan struct{}, error) {
+	informer, err := r.cache.GetInformer(ctx, Metadata(crds), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
+	wake := make(chan struct{}, 1)
+	poke := func(o any) {
+		if tomb, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = tomb.Obj
+		}
+		m, ok := o.(*metav1.PartialObjectMetadata)
+		if !ok || !r.wants(m.GetName()) {
+			return
+		}
+		select {
+		case wake <- struct{}{}:
+		default: // the loop is about to look around already
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: poke, DeleteFunc: poke, UpdateFunc: func(_, o any) { poke(o) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
+	return wake, nil
+}
+
+// wants tells whether a CRD's name, "<plural>.<group>", is of a group of ours.
+func (r *Registry) wants(crd string) bool {
+	_, group, _ := strings.Cut(crd, ".")
+	return slices.ContainsFunc(r.kinds, func(k Kind) bool { return k.Group == group })
+}
+
+func (r *Registry) probe(ctx context.Context) {
+	groups, err := r.discovery.ServerGroups()
+	if err != nil {
+		r.log.Warn("looking for kinds", "err", err)
+		return
+	}
+	changed := false
+	for _, k := range r.kinds {
+		gvk, served, err := r.find(groups, k)
+		if err != nil {
+			r.log.Warn("looking for a kind", "kind", k.String(), "err", err)
+			continue // not known: leave it as it is
+		}
+		was, had := r.Served(k)
+		switch {
+		case served && had && was == gvk:
+		case served:
+			if had {
+				r.drop(ctx, k, was)
+			}
+			changed = r.take(ctx, k, gvk) || changed
+		case had:
+			r.drop(ctx, k, was)
+			changed = true
+		}
+	}
+	if changed {
+		for _, f := range r.changed {
+			f()
+		}
+	}
+}
+
+// find looks for the best served version of a kind.
+func (r *Registry) find(groups *metav1.APIGroupList, k Kind) (schema.GroupVersionKind, bool, error) {
+	for _, version := range candidates(groups, k) {
+		gvk := schema.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Name}
+		list, err := r.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return gvk, false, fmt.Errorf("listing the resources of %s: %w", gvk.GroupVersion(), err)
+		}
+		if slices.ContainsFunc(list.APIResources, func(res metav1.APIResource) bool {
+			return res.Kind == k.Name && !strings.Contains(res.Name, "/")
+		}) {
+			return gvk, true, nil
+		}
+	}
+	return schema.GroupVersionKind{}, false, nil
+}
+
+func candidates(groups *metav1.APIGroupList, k Kind) []string {
+	for _, g := range groups.Groups {
+		if g.Name != k.Group {
+			continue
+		}
+		out := []string{g.PreferredVersion.Version}
+		for _, v := range g.Versions {
+			if v.Version != g.PreferredVersion.Version {
+				out = append(out, v.Version)
+			}
+		}
+		if len(k.Versions) == 0 {
+			return out
+		}
+		return slices.DeleteFunc(slices.Clone(k.Versions), func(v string) bool { return !slices.Contains(out, v) })
+	}
+	return nil
+}
+
+// take starts the informer and the watches of a kind that has appeared.
+func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind) bool {
+	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	informer, err := r.cache.GetInformer(syncCtx, k.New(gvk), cache.BlockUntilSynced(false))
+	if err == nil && !toolscache.WaitForCacheSync(syncCtx.Done(), informer.HasSynced) {
+		err = errors.New("the informer did not sync in time")
+	}
+	if err != nil {
+		r.log.Warn("taking up a kind", "kind", k.String(), "err", err)
+		r.forget(ctx, k, gvk)
+		return false
+	}
+	for _, add := range r.watches[k.String()] {
+		if err := add(k.New(gvk)); err != nil {
+			r.log.Warn("watching a kind", "kind", k.String(), "err", err)
+			r.forget(ctx, k, gvk)
+			return false
+		}
+	}
+	r.mu.Lock()
+	r.served[k.String()] = gvk
+	r.mu.Unlock()
+	r.log.Info("a kind is served", "kind", k.String(), "version", gvk.Version)
+	return true
+}
+
+func (r *Registry) drop(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {
+	r.mu.Lock()
+	delete(r.served, k.String())
+	r.mu.Unlock()
+	r.forget(ctx, k, gvk)
+	r.log.Info("a kind is no longer served", "kind", k.String())
+}
+
+func (r *Registry) forget(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {
+	if err := r.cache.RemoveInformer(ctx, k.New(gvk)); err != nil {
+		r.log.Warn("letting a kind go", "kind", k.String(), "err", err)
+	}
+}

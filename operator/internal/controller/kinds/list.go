@@ -1,0 +1,33 @@
+package kinds
+
+import (
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	configv1 "github.com/openshift/api/config/v1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// The optional kinds. Reading them is all that the operator may do.
+//
+// +kubebuilder:rbac:groups=hypershift.openshift.io,resources=hostedclusters;hostedcontrolplanes;nodepools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=networks;proxies,verbs=get;list;watch
+var (
+	HostedCluster      = Kind{Group: "hypershift.openshift.io", Name: "HostedCluster", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedCluster]}
+	HostedControlPlane = Kind{Group: "hypershift.openshift.io", Name: "HostedControlPlane", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedControlPlane]}
+	NodePool           = Kind{Group: "hypershift.openshift.io", Name: "NodePool", Versions: []string{"v1beta1"}, New: Typed[hyperv1.NodePool]}
+	// Machine is read in whatever version is served: what we read of it has not moved.
+	Machine = Kind{Group: "cluster.x-k8s.io", Name: "Machine", New: Unstructured}
+	// VirtualMachineInstance: that it exists is all that we ask.
+	VirtualMachineInstance      = Kind{Group: "kubevirt.io", Name: "VirtualMachineInstance", Versions: []string{"v1"}, New: Metadata}
+	NetworkAttachmentDefinition = Kind{Group: "k8s.cni.cncf.io", Name: "NetworkAttachmentDefinition", Versions: []string{"v1"}, New: Typed[nadv1.NetworkAttachmentDefinition]}
+	OpenShiftNetwork            = Kind{Group: "config.openshift.io", Name: "Network", Versions: []string{"v1"}, New: Typed[configv1.Network]}
+)
+
+// All are the kinds that the operator follows.
+func All() []Kind {
+	return []Kind{
+		HostedCluster, HostedControlPlane, NodePool, Machine, VirtualMachineInstance, NetworkAttachmentDefinition, OpenShiftNetwork,
+	}
+}

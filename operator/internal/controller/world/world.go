@@ -1,0 +1,212 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/kinds"
+	"github.com/densityops/oooi/operator/internal/facts"
+	"github.com/densityops/oooi/operator/internal/plan"
+)
+
+// optionalTimeout bounds a read of an optional kind: its informer may be torn
+// down at any time.
+const optionalTimeout = 5 * time.Second
+
+// Served tells which optional kinds can be read.
+type Served interface {
+	Served(kinds.Kind) (gvk schema.GroupVersionKind, ok bool)
+}
+
+// Reader reads the world.
+//
+// +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infras;infraclusterattachments;dhcpservers;dnsservers;proxyservers,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services;namespaces,verbs=get;list;watch
+type Reader struct {
+	cached client.Reader
+	served Served
+	hub    *HubNetworks
+}
+
+// New makes a Reader.
+func New(cached client.Reader, served Served, hub *HubNetworks) *Reader {
+	return &Reader{cached: cached, served: served, hub: hub}
+}
+
+// ForInfra reads what the plan of an Infra is made from. The objects are the
+// cache's own: caller must not change them.
+func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.World, error) {
+	w := facts.World{Unreadable: map[string]bool{}}
+	var infras v1alpha1.InfraList
+	var attachments v1alpha1.InfraClusterAttachmentList
+	for _, list := range []client.ObjectList{&infras, &attachments} {
+		if err := r.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return w, fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	w.Infras, w.Attachments = infras.Items, attachments.Items
+	if err := r.children(ctx, infra, &w); err != nil {
+		return w, err
+	}
+	if err := r.services(ctx, &w, serviceNamespaces(infra)...); err != nil {
+		return w, err
+	}
+	var nads nadv1.NetworkAttachmentDefinitionList
+	if r.optional(ctx, &w, kinds.NetworkAttachmentDefinition, &nads) {
+		w.NetworkAttachments = nads.Items
+	}
+	var err error
+	w.HubNetworks, err = r.hub.Prefixes(ctx)
+	return w, err
+}
+
+func (r *Reader) children(ctx context.Context, infra *v1alpha1.Infra, w *facts.World) error {
+	var dhcp v1alpha1.DHCPServerList
+	var proxies v1alpha1.ProxyServerList
+	for _, list := range []client.ObjectList{&dhcp, &proxies} {
+		if err := r.cached.List(ctx, list, client.InNamespace(infra.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	w.DHCPServers, w.ProxyServers = dhcp.Items, proxies.Items
+	return nil
+}
+
+func (r *Reader) services(ctx context.Context, w *facts.World, namespaces ...string) error {
+	for _, ns := range namespaces {
+		var list corev1.ServiceList
+		if err := r.cached.List(ctx, &list, client.InNamespace(ns), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing Services of %s: %w", ns, err)
+		}
+		w.Services = append(w.Services, list.Items...)
+	}
+	return nil
+}
+
+// serviceNamespaces are where internalProxyService may lie.
+func serviceNamespaces(infra *v1alpha1.Infra) []string {
+	out := []string{infra.Namespace}
+	labels := strings.Split(infra.Spec.InfraComponents.Proxy.InternalProxyService, ".")
+	if len(labels) > 1 && labels[1] != infra.Namespace {
+		out = append(out, labels[1])
+	}
+	return out
+}
+
+// ForAttachment reads what the facts of an attachment are made from. The
+// objects are the cache's own: caller must not change them.
+func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAttachment) (facts.World, error) {
+	w := facts.World{Unreadable: map[string]bool{}, Attachments: []v1alpha1.InfraClusterAttachment{*a}}
+	infra := &v1alpha1.Infra{}
+	err := r.cached.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}, infra)
+	if client.IgnoreNotFound(err) != nil {
+		return w, fmt.Errorf("reading Infra %s: %w", a.Spec.InfraRef.Name, err)
+	}
+	if err == nil {
+		w.Infras = []v1alpha1.Infra{*infra}
+		if err := r.children(ctx, infra, &w); err != nil {
+			return w, err
+		}
+	}
+	ns := ControlPlaneNamespace(a)
+	namespace := &corev1.Namespace{}
+	err = r.cached.Get(ctx, types.NamespacedName{Name: ns}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return w, fmt.Errorf("reading Namespace %s: %w", ns, err)
+	}
+	if err == nil {
+		w.Namespaces = []corev1.Namespace{*namespace}
+	}
+	if err := r.services(ctx, &w, ns); err != nil {
+		return w, err
+	}
+	r.hosted(ctx, a, ns, &w)
+	return w, nil
+}
+
+// hosted reads what HyperShift, CAPI and KubeVirt know of the cluster.
+func (r *Reader) hosted(ctx context.Context, a *v1alpha1.InfraClusterAttachment, ns string, w *facts.World) {
+	hosted := client.InNamespace(HostedClusterNamespace(a))
+	var clusters hyperv1.HostedClusterList
+	if r.optional(ctx, w, kinds.HostedCluster, &clusters, hosted) {
+		w.HostedClusters = clusters.Items
+	}
+	var controlPlanes hyperv1.HostedControlPlaneList
+	if r.optional(ctx, w, kinds.HostedControlPlane, &controlPlanes, client.InNamespace(ns)) {
+		w.HostedControlPlanes = controlPlanes.Items
+	}
+	var pools hyperv1.NodePoolList
+	if r.optional(ctx, w, kinds.NodePool, &pools, hosted) {
+		w.NodePools = pools.Items
+	}
+	var machines unstructured.UnstructuredList
+	if r.optional(ctx, w, kinds.Machine, &machines, client.InNamespace(ns)) {
+		for i := range machines.Items {
+			w.Machines = append(w.Machines, machineFrom(&machines.Items[i]))
+		}
+	}
+	var vmis metav1.PartialObjectMetadataList
+	if r.optional(ctx, w, kinds.VirtualMachineInstance, &vmis, client.InNamespace(ns)) {
+		w.VMIs = map[plan.Key]bool{}
+		for _, vmi := range vmis.Items {
+			w.VMIs[plan.Key{Namespace: vmi.Namespace, Name: vmi.Name}] = true
+		}
+	}
+}
+
+// optional lists a kind that may not be served, and says whether it could.
+func (r *Reader) optional(ctx context.Context, w *facts.World, k kinds.Kind, list client.ObjectList, opts ...client.ListOption) bool {
+	gvk, ok := r.served.Served(k)
+	if ok {
+		gvk.Kind += "List"
+		list.GetObjectKind().SetGroupVersionKind(gvk)
+		ctx, cancel := context.WithTimeout(ctx, optionalTimeout)
+		defer cancel()
+		ok = r.cached.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...) == nil
+	}
+	if !ok {
+		w.Unreadable[k.Name] = true
+	}
+	return ok
+}
+
+// NetworkAttachment tells whether a NetworkAttachmentDefinition exists; known
+// is false where the kind cannot be read.
+func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedName) (exists, known bool) {
+	if _, ok := r.served.Served(kinds.NetworkAttachmentDefinition); !ok {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, optionalTimeout)
+	defer cancel()
+	err := r.cached.Get(ctx, name, &nadv1.NetworkAttachmentDefinition{})
+	return err == nil, err == nil || apierrors.IsNotFound(err)
+}
+
+// HostedClusterNamespace is where the attachment's HostedCluster lies.
+func HostedClusterNamespace(a *v1alpha1.InfraClusterAttachment) string {
+	if a.Spec.HostedClusterRef.Namespace != "" {
+		return string(a.Spec.HostedClusterRef.Namespace)
+	}
+	return "clusters"
+}
+
+// ControlPlaneNamespace is where the attachment's control plane runs.
+func ControlPlaneNamespace(a *v1alpha1.InfraClusterAttachment) string {
+	if a.Spec.ControlPlaneNamespace != "" {
+		return string(a.Spec.ControlPlaneNamespace)
+	}
+	return HostedClusterNamespace(a) + "-" + string(a.Spec.HostedClusterRef.Name)
+}
