@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/densityops/oooi/e2e/lab"
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/lab"
 )
 
 // makerMode makes the test binary a maker that is killed: it builds a host,

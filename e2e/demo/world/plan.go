@@ -10,9 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/densityops/oooi/e2e/demo/actor"
 	"github.com/densityops/oooi/e2e/lab"
-	"sigs.k8s.io/yaml"
 )
 
 // render lets the operator plan the objects, and more than them if given.
