@@ -1,0 +1,102 @@
+// Command fence keeps a pod that has a second leg in a VLAN from being a way
+// out of it. It runs once, as an init container with NET_ADMIN alone, writes
+// nftables rules into the pod's network namespace, and ends.
+//
+// The rules: nothing is forwarded. From the VLAN's device only packets to the
+// server's address and broadcasts are taken, and what answers our own; TCP
+// connections are limited per source. Other devices are left alone, and so are
+// packet sockets, which see frames before the rules do.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/densityops/oooi/dhcpd/internal/version"
+)
+
+// defaultMaxConnections is far above what one worker node opens towards the
+// API servers and the ingress, and far below what would exhaust the proxy.
+const defaultMaxConnections = 4096
+
+func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)) }
+
+type options struct {
+	server         netip.Addr
+	maxConnections uint32
+}
+
+func run(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "-version") {
+		fmt.Fprintf(stdout, "fence %s %s\n", version.Module, version.Contract)
+		return 0
+	}
+	o, err := parse(args, env, stderr)
+	if err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(stderr, err)
+		}
+		return 2
+	}
+	device, prefix, err := deviceOf(o.server)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	if err := install(rules{device: device, server: o.server, prefix: prefix, maxConnections: o.maxConnections}); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "fence stands: %s on %s, %d connections per source\n", o.server, device, o.maxConnections)
+	return 0
+}
+
+func parse(args []string, env func(string) (string, bool), out io.Writer) (options, error) {
+	fs := flag.NewFlagSet("fence", flag.ContinueOnError)
+	fs.SetOutput(out)
+	server, _ := env("OOOI_SERVER_IP")
+	limit := strconv.Itoa(defaultMaxConnections)
+	if v, ok := env("OOOI_MAX_CONNECTIONS_PER_SOURCE"); ok {
+		limit = v
+	}
+	fs.StringVar(&server, "server-ip", server, "the pod's `IP` on the VLAN (OOOI_SERVER_IP)")
+	fs.StringVar(&limit, "max-connections-per-source", limit, "TCP connections that one source may have open, 0 = no limit (OOOI_MAX_CONNECTIONS_PER_SOURCE)")
+	if err := fs.Parse(args); err != nil {
+		return options{}, errors.Join(flag.ErrHelp, err) // the flag set has said it
+	}
+	ip, err := netip.ParseAddr(server)
+	if err != nil || !ip.Is4() {
+		return options{}, fmt.Errorf("--server-ip %q: want an IPv4 address", server)
+	}
+	n, err := strconv.ParseUint(limit, 10, 32)
+	if err != nil {
+		return options{}, fmt.Errorf("--max-connections-per-source %q: want a number", limit)
+	}
+	return options{server: ip, maxConnections: uint32(n)}, nil
+}
+
+// deviceOf finds the device that has ip, and the network that it is in.
+func deviceOf(ip netip.Addr) (string, netip.Prefix, error) {
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return "", netip.Prefix{}, fmt.Errorf("listing devices: %w", err)
+	}
+	for _, i := range ifs {
+		addrs, err := i.Addrs()
+		if err != nil {
+			return "", netip.Prefix{}, fmt.Errorf("listing addresses of %s: %w", i.Name, err)
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip {
+				return i.Name, p, nil
+			}
+		}
+	}
+	return "", netip.Prefix{}, fmt.Errorf("no device has the address %s", ip)
+}

@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/densityops/oooi/dhcpd/internal/agentpb"
+	"github.com/densityops/oooi/dhcpd/internal/config"
+)
+
+const (
+	// filePoll is how often the mounted file is looked at. The kubelet swaps
+	// a symbolic link, so the content is what is compared.
+	filePoll = 500 * time.Millisecond
+	// savedName is the stream's last snapshot in the state directory.
+	savedName = "snapshot.json"
+)
+
+// Options say where snapshots come from.
+type Options struct {
+	Log *slog.Logger
+	// File is the mounted snapshot, StateDir where the stream's last is kept.
+	// Either may be empty.
+	File, StateDir string
+	// Hub is the operator's address; empty = no stream.
+	Hub           string
+	CAFile, Token string
+	Component     string
+	ModuleVersion string
+	Namespace     string
+	Name          string
+}
+
+// Feed is the sources together.
+type Feed struct {
+	opts      Options
+	file      *agentpb.Snapshot
+	stream    *agentpb.Snapshot
+	connected bool
+	inForce   *agentpb.Snapshot
+	online    atomic.Bool
+	observed  atomic.Value // string
+}
+
+// New makes a feed.
+func New(o Options) *Feed {
+	f := &Feed{opts: o}
+	f.observed.Store("")
+	return f
+}
+
+// Connected says whether the stream is up.
+func (f *Feed) Connected() bool { return f.online.Load() }
+
+// event is news from the stream.
+type event struct {
+	snapshot *agentpb.Snapshot // nil = connection lost
+}
+
+// Run sends each snapshot that comes into force to out, until ctx ends. What
+// take refuses stays out of force, and the last good one in it.
+func (f *Feed) Run(ctx context.Context, take func(*agentpb.Snapshot) error) error {
+	f.stream = f.loadSaved()
+	events := make(chan event)
+	if f.opts.Hub != "" {
+		go f.follow(ctx, events)
+	}
+	t := time.NewTicker(filePoll)
+	defer t.Stop()
+	mark := ""
+	said := ""
+	for {
+		if f.opts.File != "" {
+			if m, s, err := readFile(f.opts.File); err == nil && m != mark {
+				mark, f.file, said = m, s, ""
+			} else if err != nil && err.Error() != said {
+				said = err.Error()
+				f.opts.Log.Warn("snapshot file cannot be read", "err", err)
+			}
+		}
+		f.apply(take)
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-events:
+			f.connected = e.snapshot != nil
+			f.online.Store(f.connected)
+			if f.connected {
+				f.stream = e.snapshot
+				f.save()
+			}
+		case <-t.C:
+		}
+	}
+}
+
+// apply puts the snapshot that counts in force, if it is another.
+func (f *Feed) apply(take func(*agentpb.Snapshot) error) {
+	s := choose(f.file, f.stream, f.connected)
+	if s == nil || proto.Equal(s, f.inForce) {
+		return
+	}
+	f.inForce = s
+	if err := take(s); err != nil {
+		f.opts.Log.Error("snapshot refused; the last good one stays", "snapshot", s.GetVersion(), "err", err)
+		return
+	}
+	f.observed.Store(s.GetVersion())
+}
+
+// readFile reads the file; mark is its content.
+func readFile(path string) (mark string, s *agentpb.Snapshot, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	s, err = config.Decode(b)
+	return string(b), s, err
+}
+
+func (f *Feed) loadSaved() *agentpb.Snapshot {
+	if f.opts.StateDir == "" {
+		return nil
+	}
+	_, s, err := readFile(filepath.Join(f.opts.StateDir, savedName))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		f.opts.Log.Warn("saved snapshot cannot be read", "err", err)
+		return nil
+	case s.GetChild().GetNamespace() != f.opts.Namespace || s.GetChild().GetName() != f.opts.Name:
+		return nil // of another resource
+	}
+	return s
+}
+
+// save keeps the stream's last snapshot, whole or not at all.
+func (f *Feed) save() {
+	if f.opts.StateDir == "" {
+		return
+	}
+	if err := save(f.opts.StateDir, f.stream); err != nil {
+		f.opts.Log.Warn("snapshot cannot be kept", "err", err)
+	}
+}
+
+func save(dir string, s *agentpb.Snapshot) error {
+	b, err := config.Encode(s)
+	if err != nil {
+		return fmt.Errorf("encoding snapshot: %w", err)
+	}
+	tmp, err := os.CreateTemp(dir, savedName+".")
+	if err != nil {
+		return fmt.Errorf("saving snapshot: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // gone already if all went well
+	if _, err = tmp.Write(b); err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), filepath.Join(dir, savedName))
+	}
+	if err != nil {
+		return fmt.Errorf("saving snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// directory is a disk that is a directory of the file system.
+type directory string
+
+func (d directory) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d directory) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+
+func (d directory) Create(name string) (file, error) {
+	f, err := os.OpenFile(d.path(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d directory) Rename(from, to string) error {
+	if err := os.Rename(d.path(from), d.path(to)); err != nil {
+		return err
+	}
+	f, err := os.Open(string(d))
+	if err != nil {
+		return fmt.Errorf("syncing directory: %w", err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("syncing directory: %w", err)
+	}
+	return nil
+}
+
+// osFile syncs data alone: the length does not change between rewrites.
+type osFile struct{ *os.File }
+
+func (f osFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }

@@ -1,0 +1,216 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"github.com/densityops/oooi/dhcpd/internal/lease"
+)
+
+const (
+	name    = "leases.journal"
+	newName = "leases.journal.new"
+	badName = "leases.journal.damaged-"
+	// compactAt is the least size that is worth rewriting.
+	compactAt = 1 << 20
+	// maxKept is how many damaged files are kept.
+	maxKept = 4
+)
+
+// ErrBroken is returned while an earlier write has failed.
+var ErrBroken = errors.New("journal cannot be written to")
+
+// file is an open file of a disk.
+type file interface {
+	WriteAt(p []byte, off int64) (int, error)
+	Sync() error
+	Close() error
+}
+
+// disk is the directory of the journal.
+type disk interface {
+	Read(name string) ([]byte, error)
+	Create(name string) (file, error)
+	// Rename is durable when it returns.
+	Rename(from, to string) error
+}
+
+// Journal is an open journal. It is not safe for concurrent use.
+type Journal struct {
+	disk    disk
+	file    file
+	end     int64 // of the frames
+	size    int64 // of the file, zeros included
+	base    int64 // end after the last rewrite
+	buf     []byte
+	wall    time.Duration
+	err     error
+	Commits int // since the start, for the metrics
+}
+
+// Found says what Open has found.
+type Found struct {
+	// Records are all that could be read, in the order of their writing.
+	Records []lease.Record
+	// Fresh: there was no file.
+	Fresh bool
+	// Damaged: the file could not be read to its end, so records may be
+	// missing. It is kept as KeptAs, where that could be done.
+	Damaged bool
+	KeptAs  string
+}
+
+// Open reads the journal of dir. It always returns a usable value.
+func Open(dir string) (*Journal, Found) { return open(directory(dir)) }
+
+func open(d disk) (*Journal, Found) {
+	j := &Journal{disk: d}
+	b, err := d.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		j.err = ErrBroken // until the first Compact
+		return j, Found{Fresh: true}
+	}
+	var f Found
+	if err != nil {
+		f.Damaged = true
+	} else {
+		var whole bool
+		f.Records, whole = scan(b)
+		f.Damaged = !whole
+	}
+	if f.Damaged {
+		f.KeptAs = j.keepAside()
+	}
+	j.err = ErrBroken
+	return j, f
+}
+
+// keepAside renames the damaged file to the first free of a few names.
+func (j *Journal) keepAside() string {
+	for i := 1; i <= maxKept; i++ {
+		to := badName + strconv.Itoa(i)
+		if _, err := j.disk.Read(to); i < maxKept && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := j.disk.Rename(name, to); err != nil {
+			return ""
+		}
+		return to
+	}
+	return ""
+}
+
+// SetWall tells how far the wall clock is ahead of the clock that records are
+// made with.
+func (j *Journal) SetWall(ahead time.Duration) { j.wall = ahead }
+
+// Err is why nothing can be stored, nil if all is well.
+func (j *Journal) Err() error { return j.err }
+
+// Large says whether Compact is worth its while.
+func (j *Journal) Large() bool { return j.end > compactAt && j.end > 2*j.base }
+
+// Commit appends records. When it returns nil they are on disk.
+func (j *Journal) Commit(records []lease.Record) error {
+	if j.err != nil {
+		return j.err
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	b := j.buf[:0]
+	for _, r := range records {
+		b = appendFrame(b, r, j.wall)
+	}
+	j.buf = b
+	if err := j.write(b); err != nil {
+		j.fail(err)
+		return j.err
+	}
+	j.Commits++
+	return nil
+}
+
+func (j *Journal) write(b []byte) error {
+	end := j.end + int64(len(b))
+	if end >= j.size {
+		size := (end/growBy + 2) * growBy
+		if _, err := j.file.WriteAt(make([]byte, size-j.size), j.size); err != nil {
+			return err
+		}
+		j.size = size
+	}
+	if _, err := j.file.WriteAt(b, j.end); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	j.end = end
+	return nil
+}
+
+func (j *Journal) fail(err error) {
+	j.err = fmt.Errorf("%w: %w", ErrBroken, err)
+	if j.file != nil {
+		_ = j.file.Close() // it is given up
+		j.file = nil
+	}
+}
+
+// Compact writes a new file that holds exactly records, and puts it in the
+// place of the old one. It also mends a broken journal.
+func (j *Journal) Compact(records []lease.Record) error {
+	f, err := j.disk.Create(newName)
+	if err != nil {
+		j.fail(fmt.Errorf("creating %s: %w", newName, err))
+		return j.err
+	}
+	b := []byte(header)
+	for _, r := range records {
+		b = appendFrame(b, r, j.wall)
+	}
+	end := int64(len(b))
+	size := (end/growBy + 1) * growBy
+	b = append(b, make([]byte, size-end)...)
+	err = func() error {
+		if _, err := f.WriteAt(b, 0); err != nil {
+			return fmt.Errorf("writing %s: %w", newName, err)
+		}
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("syncing %s: %w", newName, err)
+		}
+		return j.disk.Rename(newName, name)
+	}()
+	if err != nil {
+		_ = f.Close()
+		j.fail(err)
+		return j.err
+	}
+	if j.file != nil {
+		_ = j.file.Close() // replaced; its content is in the new one
+	}
+	j.file, j.end, j.base, j.size, j.err = f, end, end, size, nil
+	return nil
+}
+
+// Close ends the use of the file.
+func (j *Journal) Close() error {
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// Read lists the records of dir's journal without opening it for writing.
+func Read(dir string) (Found, error) {
+	b, err := directory(dir).Read(name)
+	if err != nil {
+		return Found{}, fmt.Errorf("reading lease journal: %w", err)
+	}
+	r, whole := scan(b)
+	return Found{Records: r, Damaged: !whole}, nil
+}

@@ -1,0 +1,142 @@
+package lease
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// MaxBlock is the most addresses that are set aside at a time.
+const MaxBlock = 64
+
+// SetAside tops the block up to min(64, free/8) addresses, at least one, and
+// lists everything that must be named as possibly given: the block, and what
+// still rests. New clients get nothing of it before Confirm.
+func (t *Table) SetAside(now time.Time) []Range {
+	t.expire(now)
+	goal := min(MaxBlock, max(1, t.freeInPool()/8))
+	for n := range t.wanted {
+		delete(t.wanted, n)
+		if !t.pool.contains(n) {
+			continue
+		}
+		e := t.byIP[n]
+		if e == nil {
+			e = t.add(n)
+		}
+		if e.list == nil || e.state == Free {
+			t.put(e, Aside, time.Time{})
+		}
+	}
+	for t.lists[Aside].len+t.lists[Granted].len < goal {
+		e := t.unused()
+		if e == nil {
+			e = t.lists[Quarantined].head
+			if e == nil || t.lists[Granted].len > 0 || !t.pool.contains(e.ip) {
+				break
+			}
+			e.fresh = true
+		}
+		t.put(e, Aside, time.Time{})
+	}
+	return t.Blocks()
+}
+
+// Low says whether the block should be topped up: half of it is used, or a
+// client waits for an address that is not in it.
+func (t *Table) Low() bool {
+	goal := min(MaxBlock, max(1, t.freeInPool()/8))
+	return len(t.wanted) > 0 || 2*(t.lists[Granted].len+t.lists[Aside].len) <= goal
+}
+
+// Blocks lists, merged and sorted, what must be named as possibly given. An
+// offer out of the block belongs to it until it is taken.
+func (t *Table) Blocks() []Range {
+	var all []uint32
+	for _, s := range []State{Aside, Granted, Resting, Offered} {
+		for e := t.lists[s].head; e != nil; e = e.next {
+			if s != Offered || e.back == Granted {
+				all = append(all, e.ip)
+			}
+		}
+	}
+	slices.Sort(all)
+	var out []Range
+	for i := 0; i < len(all); {
+		j := i
+		for j+1 < len(all) && all[j+1] == all[j]+1 {
+			j++
+		}
+		out = append(out, Range{First: address(all[i]), Last: address(all[j])})
+		i = j + 1
+	}
+	return out
+}
+
+// Confirm says that the ranges are written down as set aside.
+func (t *Table) Confirm(ranges []Range) {
+	var next *entry
+	for e := t.lists[Aside].head; e != nil; e = next {
+		next = e.next
+		if within(ranges, address(e.ip)) {
+			t.put(e, Granted, time.Time{})
+		}
+	}
+}
+
+func within(ranges []Range, a netip.Addr) bool {
+	for _, r := range ranges {
+		if r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Reclaim takes over a block that an earlier life of this very process had
+// set aside and kept complete records of: what is not bound was not given.
+func (t *Table) Reclaim(ranges []Range) {
+	t.each(ranges, func(e *entry) { t.put(e, Granted, time.Time{}) })
+}
+
+// Rest takes over the block of a predecessor whose records are lost: each
+// address may have been given, so for one lease time nobody is offered it.
+func (t *Table) Rest(ranges []Range, now time.Time) {
+	t.each(ranges, func(e *entry) {
+		t.put(e, Resting, now.Add(t.set.LeaseTime))
+		t.record(e)
+	})
+}
+
+// each calls do for every address of ranges in the pool that is not in use.
+func (t *Table) each(ranges []Range, do func(*entry)) {
+	for _, s := range t.pool.spans {
+		for _, r := range ranges {
+			if !r.First.Is4() || !r.Last.Is4() {
+				continue
+			}
+			first, last := max(s.first, number(r.First)), min(s.last, number(r.Last))
+			for n := uint64(first); n <= uint64(last); n++ {
+				e := t.byIP[uint32(n)]
+				if e == nil {
+					e = t.add(uint32(n))
+				}
+				if e.list == nil || e.state == Free {
+					do(e)
+				}
+			}
+		}
+	}
+}
+
+// Relinquish gives the whole block back: a clean stop names none.
+func (t *Table) Relinquish() {
+	for _, s := range []State{Aside, Granted} {
+		for e := t.lists[s].head; e != nil; e = t.lists[s].head {
+			t.put(e, Free, time.Time{})
+		}
+	}
+	for e := t.lists[Offered].head; e != nil; e = e.next {
+		e.back = Free
+	}
+}

@@ -1,0 +1,246 @@
+package lease
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Offer answers a DISCOVER (RFC 2131 section 4.3.1). Nothing is stored.
+func (t *Table) Offer(c Client, asked netip.Addr, now time.Time) Answer {
+	t.expire(now)
+	if t.set.IgnoreUnknown && !t.known(c) {
+		return Answer{Reason: UnknownClient}
+	}
+	e, reason := t.current(c)
+	if e != nil && !t.offerable(e, c) {
+		e = nil
+	}
+	if e == nil {
+		var n uint32
+		if asked.Is4() {
+			n = number(asked)
+		}
+		if e, reason = t.choose(c, n); e == nil {
+			return Answer{Reason: reason}
+		}
+	}
+	if e.state == Bound || e.state == Held {
+		return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c)}
+	}
+	t.offer(e, c, now)
+	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: e.fresh}
+}
+
+// offerable says whether a client that starts anew gets e again.
+func (t *Table) offerable(e *entry, c Client) bool {
+	if a, ok := t.set.Fixed[c.MAC]; ok && number(a) != e.ip && t.reserved(number(a), c.MAC) != nil {
+		return false
+	}
+	if !e.vm.Known() && len(c.VMs) == 0 && !t.pool.contains(e.ip) && t.fixed[e.ip] != c.MAC {
+		return false // the range has moved on, and so may this client
+	}
+	switch e.state {
+	case Bound, Held:
+		return true
+	case Offered, Cooling:
+		return t.mode.Allocate && !t.mode.ReadOnly
+	}
+	return t.givable(e) && t.admits(c) == OK
+}
+
+// offer promises e to c for OfferTime.
+func (t *Table) offer(e *entry, c Client, now time.Time) {
+	if e.state != Offered {
+		e.back = Free
+		if e.list != nil && e.state == Granted {
+			e.back = Granted
+		}
+		e.remember = e.owned && e.mac == c.MAC
+	}
+	remember := e.remember
+	t.own(e, c.MAC)
+	e.remember = remember
+	t.put(e, Offered, now.Add(OfferTime))
+}
+
+// vmOf is the machine that an answer is for: the one that e was given to, if
+// it still has the client's address, else the first.
+func (t *Table) vmOf(e *entry, c Client) VM {
+	if len(c.VMs) == 0 {
+		return e.vm
+	}
+	for _, vm := range c.VMs {
+		if vm == e.vm {
+			return vm
+		}
+	}
+	return c.VMs[0]
+}
+
+// Request answers a REQUEST for ip that is meant for us, in any state of the
+// client (RFC 2131 section 4.3.2). It never confirms another address than ip.
+func (t *Table) Request(c Client, ip netip.Addr, now time.Time) Answer {
+	t.expire(now)
+	if t.set.IgnoreUnknown && !t.known(c) {
+		return Answer{Reason: UnknownClient}
+	}
+	if !t.set.Prefix.Contains(ip) {
+		return Answer{Verdict: Nak, Reason: WrongNetwork}
+	}
+	n := number(ip)
+	e, reason := t.current(c)
+	switch {
+	case reason != OK:
+		return Answer{Verdict: Nak, Reason: reason}
+	case e != nil && e.ip == n:
+		return t.confirm(e, c, now)
+	case e != nil && (e.state == Bound || e.state == Held || e.state == Offered):
+		return Answer{Verdict: Nak, Reason: WrongAddress}
+	}
+	e, verdict, reason := t.adopt(c, n, now)
+	if e == nil {
+		return Answer{Verdict: verdict, Reason: reason}
+	}
+	return t.bind(e, c, now)
+}
+
+// confirm acknowledges the address that a client has.
+func (t *Table) confirm(e *entry, c Client, now time.Time) Answer {
+	switch e.state {
+	case Bound, Held:
+		return t.bind(e, c, now)
+	case Offered:
+		if r := t.may(); r != OK {
+			return Answer{Reason: r}
+		}
+		return t.bind(e, c, now)
+	case Cooling:
+		if r := t.may(); r != OK {
+			return Answer{Reason: r}
+		}
+		return t.bind(e, c, now)
+	}
+	e, verdict, reason := t.adopt(c, e.ip, now)
+	if e == nil {
+		return Answer{Verdict: verdict, Reason: reason}
+	}
+	return t.bind(e, c, now)
+}
+
+// may says whether any binding may be made now.
+func (t *Table) may() Reason {
+	switch {
+	case !t.mode.Allocate:
+		return NotAllocating
+	case t.mode.ReadOnly:
+		return CannotStore
+	}
+	return OK
+}
+
+// bind leases e to c for the lease time.
+func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
+	fresh := e.state != Bound && e.state != Held
+	vm := t.vmOf(e, c)
+	if fresh || e.mac != c.MAC || !e.owned || e.vm != vm {
+		t.generation++
+	}
+	if e.mac != c.MAC || !e.owned {
+		vmBefore := e.vm
+		t.own(e, c.MAC)
+		t.identify(e, vmBefore)
+	}
+	t.identify(e, vm)
+	e.fresh = false
+	if e.vm.Known() && fresh {
+		e.pinned = true
+	}
+	t.put(e, Bound, now.Add(t.set.LeaseTime))
+	delete(t.wanted, e.ip)
+	t.record(e)
+	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: e.vm, New: fresh}
+}
+
+// Revoke undoes a binding whose record could not be stored: the client has
+// not been told, so the address goes back to being offered.
+func (t *Table) Revoke(ip netip.Addr, now time.Time) {
+	e := t.byIP[number(ip)]
+	if e == nil || e.state != Bound {
+		return
+	}
+	t.generation++
+	e.back, e.remember = Free, false
+	t.put(e, Offered, now.Add(OfferTime))
+}
+
+// Withdraw frees the offer of a client that has chosen another server (RFC
+// 2131 section 3.1 point 4).
+func (t *Table) Withdraw(m MAC) {
+	if e := t.byMAC[m]; e != nil && e.state == Offered {
+		t.lapse(e)
+	}
+}
+
+// Decline takes an address out of use that its own client found in use (RFC
+// 2131 section 4.3.3). A machine keeps its address: other systems know it by
+// that, so a person has to look.
+func (t *Table) Decline(m MAC, ip netip.Addr, now time.Time) Reason {
+	t.expire(now)
+	e := t.byMAC[m]
+	if e == nil || address(e.ip) != ip {
+		return NotTheirs
+	}
+	switch {
+	case e.state != Offered && e.state != Bound && e.state != Held:
+		return NotTheirs
+	case e.vm.Known() || t.fixed[e.ip] == m:
+		return Kept
+	}
+	t.setQuarantine(e, now)
+	return OK
+}
+
+// Conflict takes an offered address out of use that a probe found in use.
+func (t *Table) Conflict(ip netip.Addr, now time.Time) bool {
+	e := t.byIP[number(ip)]
+	if e == nil || e.state != Offered {
+		return false
+	}
+	t.setQuarantine(e, now)
+	return true
+}
+
+func (t *Table) setQuarantine(e *entry, now time.Time) {
+	t.conflicts++
+	t.generation++
+	t.disown(e)
+	t.put(e, Quarantined, now.Add(t.quarantine()))
+	t.record(e)
+	if l := &t.lists[Quarantined]; l.len > max(1, t.pool.size/quarantineShare) {
+		old := l.head
+		old.fresh = true
+		t.free(old)
+		t.record(old)
+	}
+}
+
+// Probed notes that a probe found nobody at an address.
+func (t *Table) Probed(ip netip.Addr) {
+	if e := t.byIP[number(ip)]; e != nil {
+		e.fresh = false
+	}
+}
+
+// Release ends a lease (RFC 2131 section 4.3.4). A machine keeps its address.
+func (t *Table) Release(m MAC, ip netip.Addr, now time.Time) Reason {
+	t.expire(now)
+	e := t.byMAC[m]
+	if e == nil || address(e.ip) != ip || e.state != Bound {
+		return NotTheirs
+	}
+	if e.pinned || t.fixed[e.ip] == m {
+		return Kept
+	}
+	t.retire(e, now)
+	return OK
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mmsghdr is struct mmsghdr of recvmmsg(2) on 64-bit systems.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+	_   [4]byte
+}
+
+// batch is a set of message headers with their buffers and addresses, for one
+// recvmmsg or sendmmsg call.
+type batch struct {
+	msgs []mmsghdr
+	iovs []unix.Iovec
+	from []unix.RawSockaddrLinklayer
+	bufs [][]byte
+	// n messages wait to be sent; fresh tells which of them are about a new
+	// binding.
+	n     int
+	fresh []bool
+	info  []byte // control message
+}
+
+func newBatch(n, size int) *batch {
+	b := &batch{
+		msgs:  make([]mmsghdr, n),
+		iovs:  make([]unix.Iovec, n),
+		from:  make([]unix.RawSockaddrLinklayer, n),
+		bufs:  make([][]byte, n),
+		fresh: make([]bool, n),
+	}
+	space := make([]byte, n*size)
+	for i := range b.msgs {
+		b.bufs[i] = space[i*size : (i+1)*size : (i+1)*size]
+		b.iovs[i].Base = &b.bufs[i][0]
+		b.iovs[i].SetLen(size)
+		b.msgs[i].hdr.Iov = &b.iovs[i]
+		b.msgs[i].hdr.SetIovlen(1)
+		b.msgs[i].hdr.Name = (*byte)(unsafe.Pointer(&b.from[i]))
+		b.msgs[i].hdr.Namelen = unix.SizeofSockaddrLinklayer
+	}
+	return b
+}
+
+// receive fills the batch, waiting for at least one message.
+func (b *batch) receive(rc syscall.RawConn) (int, error) {
+	for i := range b.msgs {
+		b.msgs[i].hdr.Namelen = unix.SizeofSockaddrLinklayer
+	}
+	return b.call(rc.Read, unix.SYS_RECVMMSG, 0, len(b.msgs))
+}
+
+// add takes the next buffer's first size bytes for sending.
+func (b *batch) add(size int, fresh bool) int {
+	i := b.n
+	b.n++
+	b.iovs[i].SetLen(size)
+	b.fresh[i] = fresh
+	return i
+}
+
+// setInet addresses message i to an IPv4 socket.
+func (b *batch) setInet(i int, to netip.AddrPort) {
+	sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&b.from[i]))
+	*sa = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: htons(to.Port()), Addr: to.Addr().As4()}
+	b.msgs[i].hdr.Namelen = unix.SizeofSockaddrInet4
+}
+
+// sendFrom makes all messages leave by a device and from an address.
+func (b *batch) sendFrom(ifindex int, ip netip.Addr) {
+	b.info = unix.PktInfo4(&unix.Inet4Pktinfo{Ifindex: int32(ifindex), Spec_dst: ip.As4()})
+	for i := range b.msgs {
+		b.msgs[i].hdr.Control = &b.info[0]
+		b.msgs[i].hdr.SetControllen(len(b.info))
+	}
+}
+
+// flush sends what waits. Messages that the kernel refuses are lost to their
+// clients, and those ask again; only a device that is down is an error.
+func (b *batch) flush(rc syscall.RawConn, stored bool) error {
+	n := b.n
+	b.n = 0
+	for i := 0; i < n; {
+		end := n
+		if !stored {
+			end = i + 1
+			if b.fresh[i] {
+				i++
+				continue
+			}
+		}
+		k, err := b.call(rc.Write, unix.SYS_SENDMMSG, i, end)
+		if isDown(err) {
+			return err
+		}
+		i += max(k, 1)
+	}
+	return nil
+}
+
+// call makes a system call for messages first to end.
+func (b *batch) call(wait func(func(uintptr) bool) error, trap uintptr, first, end int) (int, error) {
+	var got uintptr
+	var errno syscall.Errno
+	err := wait(func(fd uintptr) bool {
+		for {
+			got, _, errno = unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.msgs[first])), uintptr(end-first), unix.MSG_DONTWAIT, 0, 0)
+			if errno != unix.EINTR {
+				return errno != unix.EAGAIN
+			}
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	if errno != 0 {
+		return 0, os.NewSyscallError("mmsg", errno)
+	}
+	return int(got), nil
+}
+
+// isDown says whether an error means that the device is down or gone.
+func isDown(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, e := range []syscall.Errno{unix.ENETDOWN, unix.ENODEV, unix.ENXIO, unix.EBADF} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

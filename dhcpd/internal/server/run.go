@@ -1,0 +1,236 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/densityops/oooi/dhcpd/internal/lease"
+)
+
+const (
+	// announceFor and announceEvery: neighbours that still know the address
+	// at another station learn of us even if some announcements are lost.
+	announceFor   = time.Minute
+	announceEvery = 5 * time.Second
+	// lookEvery is how often the device is looked at, and our address asked
+	// for to find another owner.
+	lookEvery  = 2 * time.Second
+	maxBackoff = 5 * time.Second
+)
+
+var (
+	unspecified  = netip.IPv4Unspecified()
+	broadcastIP  = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	broadcastMAC = lease.MAC{255, 255, 255, 255, 255, 255}
+)
+
+var errDeviceChanged = errors.New("device has changed")
+
+// Run serves until ctx ends. Whatever happens to the device, it tries again.
+func (s *Server) Run(ctx context.Context) error {
+	backoff := 100 * time.Millisecond
+	said := ""
+	for {
+		began := s.opts.Now()
+		err := s.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			s.opts.Log.Warn("not serving", "err", err)
+		}
+		s.serving.Store(false)
+		if s.opts.Now().Sub(began) > maxBackoff {
+			backoff, said = 100*time.Millisecond, ""
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// Serving says whether the sockets are open.
+func (s *Server) Serving() bool { return s.serving.Load() }
+
+// Device is the device that is served, its zero value while there is none.
+func (s *Server) Device() Device {
+	if d := s.device.Load(); d != nil {
+		return *d
+	}
+	return Device{}
+}
+
+// session serves on the device as it is now.
+func (s *Server) session(ctx context.Context) error {
+	ip := s.serverIP()
+	dev, err := FindDevice(ip)
+	if err != nil {
+		return err
+	}
+	c, err := openConn(dev, ip)
+	if c == nil {
+		return err
+	}
+	if err != nil {
+		s.opts.Log.Warn("answers to clients without an address are broadcast", "err", err)
+	}
+	s.device.Store(&dev)
+	s.serving.Store(true)
+	s.opts.Log.Info("serving", "device", dev.Name, "ip", ip.String(), "raw", c.raw != nil)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		<-ctx.Done()
+		c.close()
+		return nil
+	})
+	g.Go(func() error { return s.serve(ctx, c) })
+	g.Go(func() error { return s.look(ctx, c, ip) })
+	if c.arp != nil {
+		g.Go(func() error { return s.listenARP(ctx, c) })
+		g.Go(func() error { return s.settleAll(ctx, c) })
+		g.Go(func() error { return s.announce(ctx, c) })
+	}
+	return g.Wait()
+}
+
+func (s *Server) serverIP() netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.ServerIP
+}
+
+// serve is the loop that all messages go through.
+func (s *Server) serve(ctx context.Context, c *conn) error {
+	for {
+		first := true
+		err := c.receive(func(p packet) {
+			if first {
+				s.mu.Lock()
+				first = false
+			}
+			s.packet(c, p, s.opts.Now())
+		})
+		stored := true
+		if !first {
+			stored = s.commit()
+			s.beat.Add(1)
+			s.mu.Unlock()
+		}
+		if err == nil {
+			err = c.flush(stored)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+		case isDown(err) && !errors.Is(err, os.ErrClosed):
+			// The device will come back, or look ends the session.
+			if err := wait(ctx, 100*time.Millisecond); err != nil {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// look ends the session when the address has moved to another device, or the
+// device was made anew, and keeps asking who else has our address.
+func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
+	for wait(ctx, lookEvery) == nil {
+		dev, err := FindDevice(s.serverIP())
+		switch {
+		case err != nil:
+			return err
+		case dev.Index != c.dev.Index || dev.MAC != c.dev.MAC || s.serverIP() != ip:
+			return errDeviceChanged
+		}
+		if c.arp != nil {
+			c.arp.ask(unspecified, ip)
+		}
+	}
+	return nil
+}
+
+func (s *Server) listenARP(ctx context.Context, c *conn) error {
+	buf := make([]byte, 256)
+	for {
+		ip, mac, err := c.arp.read(buf)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && ip.IsValid():
+			s.seen(c.dev, ip, mac)
+		case err == nil:
+		case isDown(err) && !errors.Is(err, os.ErrClosed):
+			if wait(ctx, 100*time.Millisecond) != nil {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func (s *Server) settleAll(ctx context.Context, c *conn) error {
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			s.settle(c)
+		}
+	}
+}
+
+// announce makes our address known, and asks once whether another DHCP server
+// answers.
+func (s *Server) announce(ctx context.Context, c *conn) error {
+	c.sendFrame(s.discover(c), broadcastMAC)
+	for i := time.Duration(0); i < announceFor/announceEvery; i++ {
+		c.arp.ask(c.ip, c.ip)
+		if i == 0 {
+			c.arp.ask(unspecified, c.ip)
+		}
+		if wait(ctx, announceEvery) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// discover is a DISCOVER of our own.
+func (s *Server) discover(c *conn) []byte {
+	b := make([]byte, headers+300)
+	m := b[headers:]
+	m[0], m[1], m[2] = 1, 1, 6
+	_, _ = rand.Read(m[4:8]) // it never fails
+	m[10] = 0x80             // broadcast
+	copy(m[28:], c.dev.MAC[:])
+	binary.BigEndian.PutUint32(m[236:], 0x63825363)
+	copy(m[240:], []byte{53, 1, 1, 255})
+	wrap(b, netip.AddrPortFrom(unspecified, clientPort), netip.AddrPortFrom(broadcastIP, serverPort))
+	return b
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/densityops/oooi/dhcpd/internal/config"
+	"github.com/densityops/oooi/dhcpd/internal/dhcp"
+	"github.com/densityops/oooi/dhcpd/internal/journal"
+	"github.com/densityops/oooi/dhcpd/internal/lease"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	Log *slog.Logger
+	// Now must never step: the wall clock at the start, moved on by the
+	// monotonic clock.
+	Now func() time.Time
+	// Journal is where records go; nil keeps none.
+	Journal *journal.Journal
+	// Observe is called for each message with its type and outcome, and with
+	// lock held.
+	Observe func(typ, outcome string)
+}
+
+// Server serves one network.
+type Server struct {
+	opts Options
+
+	// mu guards everything below.
+	mu      sync.Mutex
+	table   *lease.Table
+	handler dhcp.Handler
+	cfg     *config.Config
+	records []lease.Record
+	allowed lease.Mode // what the table may do if records can be stored
+	probes  probes
+	watch   watch
+	newcome newcomers
+	limit   limiter
+	started bool
+	debug   bool
+	msg     dhcp.Message
+	fresh   []netip.Addr // bindings of this batch
+	wall    time.Duration
+	mended  time.Time
+
+	serving atomic.Bool
+	device  atomic.Pointer[Device]
+	beat    atomic.Uint64
+}
+
+// noMachines is the directory until there is one.
+type noMachines struct{}
+
+func (noMachines) VMs(lease.MAC) []lease.VM        { return nil }
+func (noMachines) Exists(lease.VM) lease.Existence { return lease.Unknown }
+func (noMachines) Len() int                        { return 0 }
+
+// New makes a server with the records of an earlier life.
+func New(opts Options, cfg *config.Config, records []lease.Record) *Server {
+	now := opts.Now()
+	s := &Server{
+		opts:    opts,
+		table:   lease.New(cfg.Lease, now),
+		cfg:     cfg,
+		allowed: lease.Mode{Allocate: true},
+		probes:  probes{},
+		debug:   opts.Log.Enabled(context.Background(), slog.LevelDebug),
+	}
+	s.watch.init()
+	s.table.Restore(records, now)
+	s.handler = dhcp.Handler{Config: cfg, Table: s.table, Directory: noMachines{}}
+	if opts.Journal != nil {
+		s.wall = wallAhead(now)
+		opts.Journal.SetWall(s.wall)
+		s.compact()
+	}
+	s.setMode()
+	return s
+}
+
+// wallAhead is how far the wall clock is ahead of now.
+func wallAhead(now time.Time) time.Duration { return time.Now().Round(0).Sub(now.Round(0)) }
+
+// Configure takes a new configuration over.
+func (s *Server) Configure(cfg *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg, s.handler.Config = cfg, cfg
+	s.table.Configure(cfg.Lease, s.opts.Now())
+	s.commit()
+}
+
+// SetDirectory takes over what is known about virtual machines.
+func (s *Server) SetDirectory(d lease.Directory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handler.Directory = d
+	s.handler.Newcomer = s.newcome.wait
+	s.table.Sync(d, s.opts.Now())
+	s.commit()
+}
+
+// Do calls f with the table and stores what it has changed. It returns false
+// when that could not be stored.
+func (s *Server) Do(f func(t *lease.Table, now time.Time)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.table, s.opts.Now())
+	return s.commit()
+}
+
+// Allow says what the table may do.
+func (s *Server) Allow(m lease.Mode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = m
+	s.setMode()
+}
+
+func (s *Server) setMode() {
+	m := s.allowed
+	m.ReadOnly = s.opts.Journal != nil && s.opts.Journal.Err() != nil
+	s.table.SetMode(m)
+}
+
+// commit stores the records that are due. When that fails, bindings that
+// nobody has been told of are undone, and no new ones are made until the
+// journal is mended.
+func (s *Server) commit() bool {
+	s.records = s.table.Take(s.records[:0])
+	j := s.opts.Journal
+	if j == nil {
+		s.fresh = s.fresh[:0]
+		return true
+	}
+	if len(s.records) == 0 {
+		return j.Err() == nil
+	}
+	if j.Large() && j.Err() == nil {
+		s.compact()
+	} else {
+		before := j.Err()
+		if err := j.Commit(s.records); err != nil && before == nil {
+			s.opts.Log.Error("lease journal cannot be written to; new clients get no address", "err", err)
+		}
+	}
+	ok := j.Err() == nil
+	if !ok {
+		now := s.opts.Now()
+		for _, ip := range s.fresh {
+			s.table.Revoke(ip, now)
+		}
+		s.setMode()
+	}
+	s.fresh = s.fresh[:0]
+	return ok
+}
+
+// compact rewrites the journal, which also mends it.
+func (s *Server) compact() {
+	before := s.opts.Journal.Err()
+	err := s.opts.Journal.Compact(s.table.Records())
+	switch {
+	case err != nil && before == nil:
+		s.opts.Log.Error("lease journal cannot be rewritten; new clients get no address", "err", err)
+	case err == nil && before != nil && s.started:
+		s.opts.Log.Info("lease journal is writable again")
+	}
+	s.setMode()
+}
+
+// Tick does what is due by time; call it every second.
+func (s *Server) Tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	s.started = true
+	s.table.Tick(now)
+	s.commit()
+	j := s.opts.Journal
+	if j == nil {
+		return
+	}
+	// A step of the wall clock would make what is on disk end at another
+	// time than the clients were told.
+	if w := wallAhead(now); (w - s.wall).Abs() > 5*time.Second {
+		s.wall = w
+		j.SetWall(w)
+		s.compact()
+	}
+	if j.Err() != nil && now.Sub(s.mended) >= 5*time.Second {
+		s.mended = now
+		s.compact()
+	}
+}
+
+// packet handles one message and queues the answer on c.
+func (s *Server) packet(c *conn, p packet, now time.Time) {
+	if p.port == clientPort {
+		s.foreign(p, now)
+		return
+	}
+	m := &s.msg
+	if err := m.Parse(p.payload); err != nil {
+		s.drop(err, now)
+		return
+	}
+	if p.framed && !m.Relayed() && p.from != m.MAC {
+		s.drop(errSpoofed, now)
+		return
+	}
+	r := s.handler.Handle(m, now, c.slot())
+	s.opts.Observe(m.Type.String(), string(r.Outcome))
+	s.note(m, r, now)
+	if r.Answer == nil {
+		return
+	}
+	if r.New {
+		s.fresh = append(s.fresh, r.IP)
+	}
+	size := len(r.Answer) - headers
+	if cap(r.Answer) != cap(c.slot()) {
+		copy(c.slot()[:cap(c.slot())][headers:], r.Answer[headers:])
+	}
+	if r.Probe && c.arp != nil {
+		s.probe(c, m, r, now)
+		return
+	}
+	c.queue(size, r.To, r.New)
+}
+
+// note writes the transaction to the log.
+func (s *Server) note(m *dhcp.Message, r dhcp.Result, now time.Time) {
+	if r.Outcome == dhcp.DeclinedTaken || r.Outcome == dhcp.DeclinedKept {
+		s.watch.declined(m.MAC, r, now)
+		s.opts.Log.Warn("client found its address in use", "mac", m.MAC.String(), "ip", r.IP.String(), "reason", string(r.Outcome), "vm", r.VM.String())
+		return
+	}
+	if r.New {
+		s.opts.Log.Info("lease given", "mac", m.MAC.String(), "ip", r.IP.String(), "vm", r.VM.String())
+		return
+	}
+	if s.debug {
+		s.opts.Log.Debug("message", "type", m.Type.String(), "mac", m.MAC.String(), "reason", string(r.Outcome), "answer", r.Type.String(), "ip", r.IP.String(), "relay", m.GIAddr.String())
+	}
+}
