@@ -192,7 +192,7 @@ func (e *engine) report() {
 	}
 	out := report.Object{APIVersion: report.APIVersion, Kind: report.Kind,
 		Metadata: report.Metadata{Namespace: e.o.options.namespace, Name: e.o.options.name},
-		Status: report.Status{Agent: report.Agent{ModuleVersion: Version, Contract: Contract, Problems: report.Problems(problems)}}}
+		Status:   report.Status{Agent: report.Agent{ModuleVersion: Version, Contract: Contract, Problems: report.Problems(problems)}}}
 	if s != nil {
 		out.Metadata.UID = s.config.Child.UID
 		out.Status.Agent.ObservedVersion = s.config.Version

@@ -17,7 +17,6 @@ const (
 	resultNoData
 	resultName
 	resultForwarded
-	resultNext
 	resultNoUpstream
 	resultStranger
 	resultRefused
@@ -27,7 +26,7 @@ const (
 
 var resultNames = [resultCount]string{
 	resultAnswer: "answer", resultAny: "any", resultNoData: "nodata", resultName: "nxdomain",
-	resultForwarded: "forwarded", resultNext: "next", resultNoUpstream: "no_upstream",
+	resultForwarded: "forwarded", resultNoUpstream: "no_upstream",
 	resultStranger: "stranger", resultRefused: "refused", resultNoSnapshot: "no_snapshot",
 }
 

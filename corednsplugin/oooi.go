@@ -102,15 +102,17 @@ func (o *Oooi) answer(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, s *
 // forward hands a question that is not ours to the upstreams, or to the next
 // plugin where the Corefile says so.
 func (o *Oooi) forward(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, s *serving, view side) (int, error) {
-	if o.options.fallthru && o.Next != nil {
-		o.metrics.count(view, resultNext)
-		return plugin.NextOrFailure(pluginName, o.Next, ctx, w, r)
-	}
 	if s.upstream == nil {
 		o.metrics.count(view, resultNoUpstream)
-		return dns.RcodeRefused, nil
+		if !o.options.fallthru {
+			return dns.RcodeRefused, nil
+		}
+	} else {
+		o.metrics.count(view, resultForwarded)
 	}
-	o.metrics.count(view, resultForwarded)
+	if o.options.fallthru && o.Next != nil {
+		return plugin.NextOrFailure(pluginName, o.Next, ctx, w, r)
+	}
 	return s.upstream.ServeDNS(ctx, w, r)
 }
 

@@ -23,8 +23,10 @@ import (
 	oooi "github.com/densityops/oooi/corednsplugin"
 )
 
-// directives in the order in which their plugins see a query.
-var directives = []string{"bind", "debug", "health", "ready", "prometheus", "errors", "log", "oooi", "cache", "forward"}
+// directives in the order in which their plugins see a query. Answers of our own
+// are counted by oooi itself and leave before prometheus and errors, which cost
+// more than the answer; what is forwarded passes them.
+var directives = []string{"bind", "debug", "health", "ready", "log", "oooi", "prometheus", "errors", "cache", "oooi_upstream", "forward"}
 
 // environment is what each flag stands for; a flag beats its variable.
 var environment = map[string]string{
