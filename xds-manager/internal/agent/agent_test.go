@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/densityops/oooi/xds-manager/internal/agentpb"
+	"github.com/densityops/oooi/xds-manager/internal/routes"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// message is a snapshot of one generation.
+func message(uid string, generation int64) *agentpb.Snapshot {
+	return &agentpb.Snapshot{
+		Version: "sha256:" + uid + string(rune('0'+generation)),
+		Child:   &agentpb.Child{Namespace: "ns", Name: "p", Uid: uid, Generation: generation},
+		Config:  &agentpb.Snapshot_Proxy{Proxy: &agentpb.ProxyConfig{ServerIp: "192.0.2.4", Cidr: "192.0.2.0/24"}},
+	}
+}
+
+func parsed(t *testing.T, uid string, generation int64) *Snapshot {
+	t.Helper()
+	s, err := parse(message(uid, generation))
+	require.NoError(t, err)
+	return &s
+}
+
+func TestAPlainAndAPackedSnapshotAreTheSame(t *testing.T) {
+	plain, err := os.ReadFile("../translate/testdata/two-attachments/in.json")
+	require.NoError(t, err)
+	want, err := Decode(plain)
+	require.NoError(t, err)
+	require.Len(t, want.Table.Backends, 15)
+	packed, err := encode(want)
+	require.NoError(t, err)
+	got, err := Decode(packed)
+	require.NoError(t, err)
+	require.Equal(t, want.Version, got.Version, "an empty version is the content's hash, whatever the packing")
+	require.Equal(t, want.Table, got.Table)
+}
+
+func TestASnapshotThatCannotBeServedIsAnError(t *testing.T) {
+	cases := []struct{ name, input, want string }{
+		{"no JSON", "{", "parsing snapshot"},
+		{"another component's", `{"dns":{}}`, "no proxy configuration"},
+		{"no server address", `{"proxy":{"cidr":"192.0.2.0/24"}}`, "serverIp"},
+		{"an IPv6 server address", `{"proxy":{"serverIp":"2001:db8::1","cidr":"2001:db8::/64"}}`, "serverIp"},
+		{"host bits in the network", `{"proxy":{"serverIp":"192.0.2.4","cidr":"192.0.2.4/24"}}`, "cidr"},
+		{"a server address outside", `{"proxy":{"serverIp":"198.51.100.4","cidr":"192.0.2.0/24"}}`, "outside"},
+		{"an unknown log level", `{"proxy":{"serverIp":"192.0.2.4","cidr":"192.0.2.0/24","logLevel":"loud"}}`, "logLevel"},
+		{"cut gzip", "\x1f\x8b\x08\x00", "unpacking"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Decode([]byte(c.input))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestAnUnknownFieldIsIgnored(t *testing.T) {
+	_, err := Decode([]byte(`{"proxy":{"serverIp":"192.0.2.4","cidr":"192.0.2.0/24","fieldOfTomorrow":1}}`))
+	require.NoError(t, err)
+}
+
+func TestAnEntryThatCannotBeParsedIsThatEntrysProblem(t *testing.T) {
+	const backend = `{"name":"bad","port":443,"protocol":"PROXY_PROTOCOL_TLS","hostnames":["x"],`
+	for _, input := range []string{
+		backend + `"endpoints":[{"ip":"no","port":1}]}`, backend + `"endpoints":[{"ip":"1.2.3.4","hostname":"x","port":1}]}`,
+		backend + `"endpoints":[{"port":1}]}`, backend + `"endpoints":[{"ip":"1.2.3.4","port":70000}]}`,
+		backend + `"sourcePrefixRanges":["192.0.2.300/32"]}`, `{"name":"bad","port":70000}`,
+	} {
+		s, err := Decode([]byte(`{"proxy":{"serverIp":"192.0.2.4","cidr":"192.0.2.0/24","backends":[` + input + `]}}`))
+		require.NoError(t, err)
+		require.Empty(t, s.Table.Backends)
+		require.Len(t, s.Problems, 1, input)
+		require.Equal(t, routes.ReasonInvalidBackend, s.Problems[0].Reason)
+	}
+}
+
+func TestOneRuleSaysWhichSnapshotCounts(t *testing.T) {
+	old, same, newer, other := parsed(t, "u", 1), parsed(t, "u", 2), parsed(t, "u", 3), parsed(t, "v", 1)
+	cases := []struct {
+		name string
+		in   choice
+		want *Snapshot
+	}{
+		{"nothing", choice{}, nil},
+		{"the file alone", choice{file: old}, old},
+		{"the stream's last alone", choice{streamed: old}, old},
+		{"a connected stream beats a newer file", choice{connected: true, streamed: old, file: newer}, old},
+		{"a connected stream beats another resource's file", choice{connected: true, streamed: old, file: other}, old},
+		{"without a stream the higher generation", choice{streamed: old, file: newer}, newer},
+		{"without a stream the higher generation, streamed", choice{streamed: newer, file: old}, newer},
+		{"at one generation the stream's last", choice{streamed: same, file: parsed(t, "u", 2)}, same},
+		{"another resource is the file's", choice{streamed: newer, file: other}, other},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { require.Same(t, c.want, c.in.pick()) })
+	}
+}
+
+// hub is the operator's side, with a certificate of its own CA.
+type hub struct {
+	agentpb.UnimplementedAgentServiceServer
+	snapshots chan *agentpb.Snapshot
+	requests  chan *agentpb.WatchRequest
+}
+
+func (h *hub) Watch(r *agentpb.WatchRequest, st grpc.ServerStreamingServer[agentpb.WatchResponse]) error {
+	md, _ := metadata.FromIncomingContext(st.Context())
+	if got := strings.Join(md.Get("authorization"), ","); got != "Bearer secret" {
+		return status.Errorf(codes.Unauthenticated, "token %q", got)
+	}
+	h.requests <- r
+	for {
+		select {
+		case s, ok := <-h.snapshots:
+			if !ok {
+				return status.Error(codes.Unavailable, "going away")
+			}
+			if err := st.Send(&agentpb.WatchResponse{Snapshot: s}); err != nil {
+				return err
+			}
+		case <-st.Context().Done():
+			return st.Context().Err()
+		}
+	}
+}
+
+// startHub serves on loopback and writes the CA and a token for the client.
+func startHub(t *testing.T, dir string) (*hub, Hub) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, DNSNames: []string{"localhost"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	require.NoError(t, err)
+	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
+	require.NoError(t, err)
+	g := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})))
+	h := &hub{snapshots: make(chan *agentpb.Snapshot), requests: make(chan *agentpb.WatchRequest, 8)}
+	agentpb.RegisterAgentServiceServer(g, h)
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return h, Hub{Address: "localhost:" + port, CAFile: ca, TokenFile: token, Namespace: "ns", Name: "p", Module: "v0.1.0", Component: "xds-manager"}
+}
+
+// running is an agent with what it hands out.
+type running struct {
+	updates chan Update
+	stop    context.CancelFunc
+	done    chan error
+}
+
+func runAgent(t *testing.T, o Options) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := running{updates: make(chan Update, 64), stop: cancel, done: make(chan error, 1)}
+	o.Logger, o.Observed, o.Connected = quiet(), func() string { return "sha256:before" }, func(bool) {}
+	a := New(o)
+	go func() { r.done <- a.Run(ctx, func(u Update) { r.updates <- u }) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-r.done)
+	})
+	return r
+}
+
+// next waits for an update that holds the wanted version.
+func (r running) next(t *testing.T, version string) Update {
+	t.Helper()
+	for {
+		select {
+		case u := <-r.updates:
+			if u.Snapshot != nil && u.Snapshot.Version == version {
+				return u
+			}
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "no update", version)
+		}
+	}
+}
+
+func TestTheStreamIsOpenedWithHandshakeAndToken(t *testing.T) {
+	dir := t.TempDir()
+	h, client := startHub(t, dir)
+	r := runAgent(t, Options{Hub: client})
+	got := <-h.requests
+	require.Equal(t, []string{"xds-manager", "v0.1.0", "agent.v1", "ns", "p", "sha256:before"},
+		[]string{got.Component, got.ModuleVersion, got.Contract, got.Namespace, got.Name, got.ObservedVersion})
+	h.snapshots <- message("u", 1)
+	require.True(t, r.next(t, "sha256:u1").Streamed)
+	h.snapshots <- message("u", 2)
+	r.next(t, "sha256:u2")
+}
+
+func TestTheStreamComesBackWithANewToken(t *testing.T) {
+	dir := t.TempDir()
+	h, client := startHub(t, dir)
+	require.NoError(t, os.WriteFile(client.TokenFile, []byte("expired"), 0o600))
+	r := runAgent(t, Options{Hub: client})
+	require.NoError(t, os.WriteFile(client.TokenFile, []byte("secret"), 0o600))
+	<-h.requests
+	h.snapshots <- message("u", 1)
+	r.next(t, "sha256:u1")
+}
+
+func TestABadStreamedSnapshotLeavesTheLastGoodOne(t *testing.T) {
+	dir := t.TempDir()
+	h, client := startHub(t, dir)
+	r := runAgent(t, Options{Hub: client})
+	h.snapshots <- message("u", 1)
+	r.next(t, "sha256:u1")
+	bad := message("u", 2)
+	bad.GetProxy().ServerIp = "nonsense"
+	h.snapshots <- bad
+	u := r.next(t, "sha256:u1")
+	require.Len(t, u.Faults, 1)
+	require.Contains(t, u.Faults[0], "nonsense")
+	h.snapshots <- message("u", 3)
+	require.Empty(t, r.next(t, "sha256:u3").Faults)
+}
+
+func TestAFileIsFollowedAndABadOneChangesNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "snapshot.json")
+	put := func(content string) {
+		require.NoError(t, os.WriteFile(file+".new", []byte(content), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	encoded := func(generation int64) string {
+		b, err := protojson.Marshal(message("u", generation))
+		require.NoError(t, err)
+		return string(b)
+	}
+	put(encoded(1))
+	r := runAgent(t, Options{File: file})
+	r.next(t, "sha256:u1")
+	put("{")
+	require.NotEmpty(t, r.next(t, "sha256:u1").Faults)
+	put(encoded(2))
+	require.Empty(t, r.next(t, "sha256:u2").Faults)
+}
+
+// behaviour E11.
+func TestTheLastGoodSnapshotOutlivesTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, Keep(dir, *parsed(t, "u", 2)))
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "nothing else is left behind")
+	r := runAgent(t, Options{StateDir: dir, File: filepath.Join(dir, "absent")})
+	require.True(t, r.next(t, "sha256:u2").Streamed)
+}
+
+func TestADamagedStateDirectoryIsNoReasonToStop(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lastGoodFile), []byte("\x1f\x8bgarbage"), 0o600))
+	file := filepath.Join(dir, "snapshot.json")
+	b, err := protojson.Marshal(message("u", 1))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	r := runAgent(t, Options{StateDir: dir, File: file})
+	r.next(t, "sha256:u1")
+}
+
+// FuzzDecode: no bytes that claim to be a snapshot may stop the manager, and
+// what they become is valid.
+func FuzzDecode(f *testing.F) {
+	for _, dir := range []string{"two-attachments", "bad-backends", "any-source-tcp", "nothing"} {
+		b, err := os.ReadFile("../translate/testdata/" + dir + "/in.json")
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Decode(b)
+		if err != nil {
+			return
+		}
+		table, _ := s.Table.Validate()
+		again, problems := table.Validate()
+		require.Empty(t, problems, "what was found valid stays valid")
+		require.Equal(t, table.Listeners(), again.Listeners())
+	})
+}
