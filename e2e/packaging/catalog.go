@@ -110,11 +110,11 @@ func WriteCatalog(ctx context.Context, opm, root, bundle, to string, table Table
 }
 
 func packageBlob(root string, table Table) (map[string]any, error) {
-	icon, err := os.ReadFile(filepath.Join(root, "bundle/base/icon.svg"))
+	icon, err := os.ReadFile(filepath.Join(root, "manifests/olm/base/icon.svg"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the icon: %w", err)
 	}
-	description, err := os.ReadFile(filepath.Join(root, "bundle/base/description.md"))
+	description, err := os.ReadFile(filepath.Join(root, "manifests/olm/base/description.md"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the description: %w", err)
 	}

@@ -22,16 +22,16 @@ func (t Table) skipRange() string { return ">=0.0.1 <" + t.Version }
 
 // csv makes the ClusterServiceVersion.
 func csv(root string, table Table) (object, error) {
-	base, err := readObjects(filepath.Join(root, "bundle/base/oooi.clusterserviceversion.yaml"))
+	base, err := readObjects(filepath.Join(root, "manifests/olm/base/oooi.clusterserviceversion.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	out := base[0]
-	description, err := os.ReadFile(filepath.Join(root, "bundle/base/description.md"))
+	description, err := os.ReadFile(filepath.Join(root, "manifests/olm/base/description.md"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the description: %w", err)
 	}
-	icon, err := os.ReadFile(filepath.Join(root, "bundle/base/icon.svg"))
+	icon, err := os.ReadFile(filepath.Join(root, "manifests/olm/base/icon.svg"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the icon: %w", err)
 	}
@@ -91,14 +91,14 @@ func ownCRDs(root string, out object) error {
 		description := object(entry.(map[string]any))
 		crd, found := byKind[description.kind()]
 		if !found {
-			return fmt.Errorf("bundle/base describes kind %s, of which there is no CRD", description.kind())
+			return fmt.Errorf("manifests/olm/base describes kind %s, of which there is no CRD", description.kind())
 		}
 		delete(byKind, description.kind())
 		description["name"] = crd.name()
 		description["version"] = "v1alpha1"
 	}
 	if len(byKind) > 0 {
-		return fmt.Errorf("bundle/base describes nothing of %v", slices.Sorted(maps.Keys(byKind)))
+		return fmt.Errorf("manifests/olm/base describes nothing of %v", slices.Sorted(maps.Keys(byKind)))
 	}
 	return nil
 }
