@@ -2,12 +2,12 @@ package apps
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/plan"
 )
 
 // How soon to look again where nothing can be watched.
@@ -79,16 +79,16 @@ func (w Wanted) install(o Observed) (Decision, bool) {
 }
 
 // olmFault reads why OLM does not get on.
-func olmFault(o Observed, pkg string) (Reason, bool) {
+func olmFault(o Observed, pkg string) (plan.Reason, bool) {
 	for _, s := range o.Subscriptions {
 		for _, c := range s.Conditions {
 			switch {
 			case c.Type == "BundleUnpackFailed":
-				return Reason{v1alpha1.ReasonBundleUnpackFailed, c.Message}, true
+				return plan.Reason{Reason: v1alpha1.ReasonBundleUnpackFailed, Message: c.Message}, true
 			case c.Type == "ResolutionFailed":
-				return Reason{v1alpha1.ReasonResolutionFailed, c.Message}, true
+				return plan.Reason{Reason: v1alpha1.ReasonResolutionFailed, Message: c.Message}, true
 			case c.Type == "CatalogSourcesUnhealthy" && strings.Contains(c.Message, "missing"):
-				return Reason{v1alpha1.ReasonCatalogSourceMissing, c.Message}, true
+				return plan.Reason{Reason: v1alpha1.ReasonCatalogSourceMissing, Message: c.Message}, true
 			}
 		}
 	}
@@ -96,10 +96,10 @@ func olmFault(o Observed, pkg string) (Reason, bool) {
 		if !slices.ContainsFunc(p.CSVs, func(csv string) bool { return strings.HasPrefix(csv, pkg+".") }) {
 			continue
 		}
-		return Reason{v1alpha1.ReasonInstallPlanNeedsApproval, fmt.Sprintf(
+		return plan.Reason{Reason: v1alpha1.ReasonInstallPlanNeedsApproval, Message: fmt.Sprintf(
 			"an InstallPlan in namespace %s of the hosted cluster waits for approval of %s", p.Namespace, strings.Join(p.CSVs, ", "))}, true
 	}
-	return Reason{}, false
+	return plan.Reason{}, false
 }
 
 // serve brings the pool, the advertisement and the Service, and reads the
@@ -249,34 +249,4 @@ func (w Wanted) keepInPool(e Endpoint) Endpoint {
 		return Endpoint{}
 	}
 	return e
-}
-
-// ParseRange reads "first-last", a network or one address.
-//
-// Errors name the value.
-func ParseRange(s string) (Range, error) {
-	if first, last, ok := strings.Cut(s, "-"); ok {
-		a, errA := netip.ParseAddr(strings.TrimSpace(first))
-		b, errB := netip.ParseAddr(strings.TrimSpace(last))
-		if errA != nil || errB != nil || !a.Is4() || !b.Is4() {
-			return Range{}, fmt.Errorf("%q is no range of IPv4 addresses", s)
-		}
-		if b.Less(a) {
-			return Range{}, fmt.Errorf("%q ends before it starts", s)
-		}
-		return Range{a, b}, nil
-	}
-	if p, err := netip.ParsePrefix(s); err == nil && p.Addr().Is4() {
-		p = p.Masked()
-		last := p.Addr().As4()
-		for i := p.Bits(); i < 32; i++ {
-			last[i/8] |= 1 << (7 - i%8)
-		}
-		return Range{p.Addr(), netip.AddrFrom4(last)}, nil
-	}
-	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is4() {
-		return Range{}, fmt.Errorf("%q is no range of IPv4 addresses", s)
-	}
-	return Range{a, a}, nil
 }

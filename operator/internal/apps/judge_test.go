@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/plan"
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 )
 
 func wanted() Wanted {
-	r, err := ParseRange("192.0.2.200-192.0.2.209")
+	r, err := plan.ParseRange("192.0.2.200-192.0.2.209")
 	if err != nil {
 		panic(err)
 	}
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 // behaviour F5: a refused declaration writes nothing to the hosted cluster.
 func TestRefusedDeclarationWritesNothing(t *testing.T) {
 	w := wanted()
-	w.Refusal = Reason{"OverlappingRange", "appsIngress.metallb.ipAddressPoolRange overlaps another"}
+	w.Refusal = plan.Reason{Reason: "OverlappingRange", Message: "appsIngress.metallb.ipAddressPoolRange overlaps another"}
 	d := Judge(w, serving(nil))
 	require.Equal(t, v1alpha1.AppsPhaseDegraded, d.Phase)
 	require.Equal(t, "OverlappingRange", d.Reason)
@@ -205,23 +205,4 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	require.Contains(t, Decision{}.Refused("IPAddressPool", denied, Endpoint{}).Message, "overlaps with pool q")
-}
-
-func TestParseRange(t *testing.T) {
-	for _, tc := range []struct{ name, in, first, last string }{
-		{name: "two addresses", in: "192.0.2.200-192.0.2.209", first: "192.0.2.200", last: "192.0.2.209"},
-		{name: "two addresses with blanks", in: "192.0.2.215 - 192.0.2.230", first: "192.0.2.215", last: "192.0.2.230"},
-		{name: "a network", in: "192.0.2.208/28", first: "192.0.2.208", last: "192.0.2.223"},
-		{name: "one address", in: "192.0.2.9", first: "192.0.2.9", last: "192.0.2.9"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			r, err := ParseRange(tc.in)
-			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(Range{netip.MustParseAddr(tc.first), netip.MustParseAddr(tc.last)}, r, cmpopts.EquateComparable(netip.Addr{})))
-		})
-	}
-	for _, bad := range []string{"", "192.0.2.9-192.0.2.1", "2001:db8::1", "192.0.2.1-x", "192.0.2.001"} {
-		_, err := ParseRange(bad)
-		require.ErrorContains(t, err, bad)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/plan"
 )
 
 // Class is the loadBalancerClass of our Service and of the MetalLB that we make,
@@ -18,28 +19,13 @@ type Wanted struct {
 	Spec            v1alpha1.AppsIngress
 	// Refusal is set while the Infra refuses the declaration (an overlapping
 	// range, say): nothing is written then.
-	Refusal Reason
+	Refusal plan.Reason
 	// Pool is the parsed range.
-	Pool Range
+	Pool plan.Range
 	// Last is the endpoint that is in force.
 	Last Endpoint
 	// Applied are the recorded identities.
 	Applied []v1alpha1.AppliedObject
-}
-
-// Reason is a condition's reason and message.
-type Reason struct {
-	Reason, Message string
-}
-
-// Range is an inclusive range of addresses.
-type Range struct {
-	First, Last netip.Addr
-}
-
-// Contains says whether the address lies in the range.
-func (r Range) Contains(a netip.Addr) bool {
-	return a.IsValid() && r.First.IsValid() && r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
 }
 
 // Endpoint is where *.apps is reached: an address or, failing that, a name.
