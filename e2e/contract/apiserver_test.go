@@ -86,7 +86,7 @@ func (c *cluster) must(t *testing.T, stdin string, args ...string) string {
 }
 
 // root is a path in the repository.
-func root(t testing.TB, parts ...string) string {
+func root(t *testing.T, parts ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, parts...)...))
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func root(t testing.TB, parts ...string) string {
 }
 
 // binary is one of the product's programs, as `make build` leaves it.
-func binary(t testing.TB, name string) string {
+func binary(t *testing.T, name string) string {
 	t.Helper()
 	path := root(t, "bin", name)
 	_, err := os.Stat(path)
@@ -102,20 +102,20 @@ func binary(t testing.TB, name string) string {
 	return path
 }
 
-func read(t testing.TB, path string) string {
+func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(content)
 }
 
-func write(t testing.TB, path, content string) {
+func write(t *testing.T, path, content string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // find lists the files below dir for which keep is true.
-func find(t testing.TB, dir string, keep func(path string) bool) []string {
+func find(t *testing.T, dir string, keep func(path string) bool) []string {
 	t.Helper()
 	var out []string
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
