@@ -73,8 +73,8 @@ func New(opts Options, log *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	if opts.Listen != "" {
-		if a.health, err = new(net.ListenConfig).Listen(context.Background(), "tcp", opts.Listen); err != nil {
-			return nil, fmt.Errorf("listening for health: %w", err)
+		if a.health, err = listenHealth(opts.Listen); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
