@@ -175,7 +175,9 @@ func tail(words string) string {
 
 func (k *kind) acknowledge() {
 	for name, version := range k.sent {
-		delete(k.rejected, name)
+		if r := k.rejected[name]; r != nil && r.version == version {
+			delete(k.rejected, name)
+		}
 		if version == "" {
 			delete(k.has, name)
 		} else {
