@@ -20,6 +20,7 @@ import (
 	"github.com/densityops/oooi/dhcpd/internal/agentpb"
 	"github.com/densityops/oooi/dhcpd/internal/config"
 	"github.com/densityops/oooi/dhcpd/internal/journal"
+	"github.com/densityops/oooi/dhcpd/internal/lease"
 	"github.com/densityops/oooi/dhcpd/internal/metrics"
 	"github.com/densityops/oooi/dhcpd/internal/server"
 	"github.com/densityops/oooi/dhcpd/internal/version"
@@ -44,6 +45,7 @@ type App struct {
 	server  atomic.Pointer[server.Server]
 	configs chan *config.Config // for the watcher of machines
 	ticked  atomic.Int64
+	claims  atomic.Bool // machines' own reports count
 }
 
 // steady is a clock that never steps: it starts with the wall clock and moves
@@ -162,6 +164,16 @@ func (a *App) serve(ctx context.Context) error {
 	a.server.Store(srv)
 	srv.Configure(a.cfg.Load()) // it may have changed meanwhile
 	g, ctx := errgroup.WithContext(ctx)
+	if a.cluster != nil && a.opts.Name != "" {
+		m, err := a.newMirror(srv, so.Journal != nil && !found.Fresh && !found.Damaged)
+		if err != nil {
+			return err
+		}
+		srv.Allow(lease.Mode{Blocks: true})
+		g.Go(func() error { return m.run(ctx) })
+	} else {
+		a.claims.Store(true)
+	}
 	g.Go(func() error { return srv.Run(ctx) })
 	g.Go(func() error { return a.tick(ctx, srv) })
 	if err := a.watchMachines(ctx, g, srv); err != nil {

@@ -94,11 +94,18 @@ func (a *App) measure(srv *server.Server) {
 	a.metrics.Update(s, m.Allocate && !m.ReadOnly, a.feed.Connected(), a.problems(srv))
 }
 
-// adopt takes over what is newly known about machines. Addresses that they
-// are seen to use and that nothing is recorded of become theirs: that is how
-// leases come back whose records were lost.
+// adopt takes over what is newly known about machines.
 func (a *App) adopt(srv *server.Server, x *vmi.Index) {
 	srv.SetDirectory(x)
+	if a.claims.Load() {
+		a.claim(srv, x)
+	}
+}
+
+// claim gives machines the addresses that they are seen to use and that
+// nothing is recorded of: that is how leases come back whose records were
+// lost.
+func (a *App) claim(srv *server.Server, x *vmi.Index) {
 	srv.Do(func(t *lease.Table, now time.Time) {
 		for _, c := range x.Claims() {
 			if t.Claim(c.MAC, c.VM, c.IP, now) {

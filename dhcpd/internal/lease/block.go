@@ -14,7 +14,7 @@ const MaxBlock = 64
 // still rests. New clients get nothing of it before Confirm.
 func (t *Table) SetAside(now time.Time) []Range {
 	t.expire(now)
-	goal := min(MaxBlock, max(1, t.freeInPool()/8))
+	goal := t.blockGoal()
 	for n := range t.wanted {
 		delete(t.wanted, n)
 		if !t.pool.contains(n) {
@@ -28,7 +28,9 @@ func (t *Table) SetAside(now time.Time) []Range {
 			t.put(e, Aside, time.Time{})
 		}
 	}
-	for t.lists[Aside].len+t.lists[Granted].len < goal {
+	// A flood of DISCOVERs must not have the whole pool named.
+	room := maxOffered*goal - t.offeredBlock()
+	for t.lists[Aside].len+t.lists[Granted].len < min(goal, room) {
 		e := t.unused()
 		if e == nil {
 			e = t.lists[Quarantined].head
@@ -42,11 +44,27 @@ func (t *Table) SetAside(now time.Time) []Range {
 	return t.Blocks()
 }
 
+// blockGoal is the size of a full block.
+func (t *Table) blockGoal() int { return min(MaxBlock, max(1, t.freeInPool()/8)) }
+
+// maxOffered bounds what is named because it is on offer, in blocks.
+const maxOffered = 5
+
+// offeredBlock counts the offers that were made out of the block.
+func (t *Table) offeredBlock() int {
+	n := 0
+	for e := t.lists[Offered].head; e != nil; e = e.next {
+		if e.back == Granted {
+			n++
+		}
+	}
+	return n
+}
+
 // Low says whether the block should be topped up: half of it is used, or a
 // client waits for an address that is not in it.
 func (t *Table) Low() bool {
-	goal := min(MaxBlock, max(1, t.freeInPool()/8))
-	return len(t.wanted) > 0 || 2*(t.lists[Granted].len+t.lists[Aside].len) <= goal
+	return len(t.wanted) > 0 || 2*(t.lists[Granted].len+t.lists[Aside].len) <= t.blockGoal()
 }
 
 // Blocks lists, merged and sorted, what must be named as possibly given. An
@@ -140,3 +158,6 @@ func (t *Table) Relinquish() {
 		e.back = Free
 	}
 }
+
+// Unconfirmed says whether addresses wait for Confirm.
+func (t *Table) Unconfirmed() bool { return t.lists[Aside].len > 0 }

@@ -67,3 +67,8 @@ func (v VM) String() string {
 	}
 	return v.Namespace + "/" + v.Name
 }
+
+// same says whether both name the same interface, as far as both tell.
+func (v VM) same(o VM) bool {
+	return v.Namespace == o.Namespace && v.Name == o.Name && (v.Interface == o.Interface || v.Interface == "" || o.Interface == "")
+}

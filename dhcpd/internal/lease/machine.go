@@ -35,15 +35,24 @@ func (t *Table) Sync(d Directory, now time.Time) {
 		if !e.owned || (e.state != Bound && e.state != Held && e.state != Cooling) {
 			continue
 		}
-		if !e.vm.Known() {
-			if vms := d.VMs(e.mac); len(vms) > 0 && t.byVM[vms[0]] == nil {
-				t.identify(e, vms[0])
-				t.generation++
-				t.record(e)
-			}
-			continue
+		if e.vm.Interface == "" {
+			t.recognise(e, d.VMs(e.mac))
 		}
-		t.pin(e, d.Exists(e.vm), now)
+		if e.vm.Known() {
+			t.pin(e, d.Exists(e.vm), now)
+		}
+	}
+}
+
+// recognise finds the machine, or the interface, of an entry that has none.
+func (t *Table) recognise(e *entry, vms []VM) {
+	for _, vm := range vms {
+		if t.byVM[vm] == nil && (!e.vm.Known() || e.vm.same(vm)) {
+			t.identify(e, vm)
+			t.generation++
+			t.record(e)
+			return
+		}
 	}
 }
 
@@ -105,4 +114,35 @@ func (t *Table) Knows(m MAC) bool {
 		return true
 	}
 	return t.byMAC[m] != nil
+}
+
+// Merge takes over what a successor or predecessor has written down, which
+// counts more than what is recorded here. When each lease ends is not known,
+// so it is given its full time.
+func (t *Table) Merge(bindings []Binding, now time.Time) {
+	for _, b := range bindings {
+		if !b.IP.Is4() || !t.set.Prefix.Contains(b.IP) || !b.MAC.Unicast() {
+			continue
+		}
+		n := number(b.IP)
+		e := t.byIP[n]
+		if e == nil {
+			e = t.add(n)
+		}
+		if !e.owned || e.mac != b.MAC {
+			if old := t.byMAC[b.MAC]; old != nil {
+				t.disown(old)
+				t.free(old)
+				t.record(old)
+			}
+			t.own(e, b.MAC)
+		}
+		if !e.vm.same(b.VM) {
+			t.identify(e, b.VM)
+		}
+		e.fresh, e.pinned = false, e.vm.Known()
+		t.put(e, Bound, now.Add(t.set.LeaseTime))
+		t.record(e)
+	}
+	t.generation++
 }

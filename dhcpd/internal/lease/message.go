@@ -70,7 +70,7 @@ func (t *Table) vmOf(e *entry, c Client) VM {
 		return e.vm
 	}
 	for _, vm := range c.VMs {
-		if vm == e.vm {
+		if vm.same(e.vm) {
 			return vm
 		}
 	}

@@ -31,6 +31,10 @@ func (t *Table) renamed(c Client) *entry {
 		if e := t.byVM[vm]; e != nil {
 			return e
 		}
+		// What the status has kept names no interface.
+		if e := t.byVM[VM{Namespace: vm.Namespace, Name: vm.Name}]; e != nil {
+			return e
+		}
 	}
 	return nil
 }
@@ -105,14 +109,14 @@ func (t *Table) admits(c Client) Reason {
 		return UnknownClient
 	case t.freeInPool() <= t.headroom():
 		return NoHeadroom
-	case t.mode.Blocks && t.set.Headroom && t.lists[Granted].len <= t.lists[Aside].len/4+blockHeadroom:
+	case t.mode.Blocks && t.set.Headroom && t.lists[Granted].len <= t.blockGoal()/blockShare:
 		return NoHeadroom
 	}
 	return OK
 }
 
-// blockHeadroom is the part of a block that unknown clients leave.
-const blockHeadroom = 2
+// blockShare is the part of a block that unknown clients leave: a quarter.
+const blockShare = 4
 
 // headroom is the number of free addresses that only known machines get: an
 // eighth of the pool, or as many as machines still lack one.

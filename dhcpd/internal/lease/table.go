@@ -280,6 +280,9 @@ func (t *Table) lapse(e *entry) {
 		t.forget(e)
 		return
 	}
+	if e.back == Granted && t.lists[Granted].len >= t.blockGoal() {
+		e.back = Free // others have taken its place in the block
+	}
 	t.put(e, e.back, time.Time{})
 }
 

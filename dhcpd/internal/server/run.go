@@ -23,6 +23,9 @@ const (
 	// for to find another owner.
 	lookEvery  = 2 * time.Second
 	maxBackoff = 5 * time.Second
+	// askAtStart is how often another owner of our address is asked for
+	// before it is believed that there is none.
+	askAtStart = 3
 )
 
 var (
@@ -60,6 +63,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
+// Alone says whether another owner of our address was looked for, and none
+// has answered. Without packet sockets nobody can tell.
+func (s *Server) Alone() bool { return s.asked.Load() && !s.otherOwner() }
+
 // Serving says whether the sockets are open.
 func (s *Server) Serving() bool { return s.serving.Load() }
 
@@ -96,6 +103,7 @@ func (s *Server) session(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.serve(ctx, c) })
 	g.Go(func() error { return s.look(ctx, c, ip) })
+	s.asked.Store(c.arp == nil)
 	if c.arp != nil {
 		g.Go(func() error { return s.listenARP(ctx, c) })
 		g.Go(func() error { return s.settleAll(ctx, c) })
@@ -211,9 +219,16 @@ func (s *Server) announce(ctx context.Context, c *conn) error {
 	c.sendFrame(s.discover(c), broadcastMAC)
 	for i := time.Duration(0); i < announceFor/announceEvery; i++ {
 		c.arp.ask(c.ip, c.ip)
-		if i == 0 {
+		for range askAtStart {
+			if i > 0 {
+				break
+			}
 			c.arp.ask(unspecified, c.ip)
+			if wait(ctx, probeTime) != nil {
+				return nil
+			}
 		}
+		s.asked.Store(true)
 		if wait(ctx, announceEvery) != nil {
 			return nil
 		}

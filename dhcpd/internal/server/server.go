@@ -50,6 +50,7 @@ type Server struct {
 	mended  time.Time
 
 	serving atomic.Bool
+	asked   atomic.Bool
 	device  atomic.Pointer[Device]
 	beat    atomic.Uint64
 }

@@ -106,8 +106,8 @@ func (s *Server) Problems() []config.Problem {
 	return out
 }
 
-// OtherOwner says whether another station answers for our address.
-func (s *Server) OtherOwner() bool {
+// otherOwner says whether another station answers for our address.
+func (s *Server) otherOwner() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(recent(s.watch.owners, s.opts.Now(), ownerTime)) > 0

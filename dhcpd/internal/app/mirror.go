@@ -1,0 +1,376 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/densityops/oooi/dhcpd/internal/holder"
+	"github.com/densityops/oooi/dhcpd/internal/lease"
+	"github.com/densityops/oooi/dhcpd/internal/report"
+	"github.com/densityops/oooi/dhcpd/internal/server"
+)
+
+const (
+	// turn is how often the mirror looks whether something is due.
+	turn = 200 * time.Millisecond
+	// bindingsAfter joins bindings of a boot storm into few writes, well
+	// below the 5 s in which each must be mirrored.
+	bindingsAfter = time.Second
+	// figuresAfter is how often mere counters are written.
+	figuresAfter = time.Minute
+	// machinesWithin is how long a new holder waits for the machines to be
+	// read before it gives addresses: what they use is theirs.
+	machinesWithin = 30 * time.Second
+	// callTime bounds each call to the API server.
+	callTime = 10 * time.Second
+	// stopTime bounds the farewell.
+	stopTime = 5 * time.Second
+	// errorPause is the least time between failing calls.
+	errorPause = 2 * time.Second
+	// keptName holds, for a restart of the container while the API server is
+	// away, that this pod is the holder and what it has set aside.
+	keptName = "coordination.json"
+)
+
+// statusClient reads and writes the resource's status.
+type statusClient interface {
+	Read(ctx context.Context) (report.State, error)
+	Write(ctx context.Context, agent report.Agent, resourceVersion string) (report.State, error)
+}
+
+// kept is what a restarted container must know of its earlier life.
+type kept struct {
+	Holder string         `json:"holder"`
+	Blocks []report.Block `json:"blocks"`
+}
+
+// mirror keeps the status and the coordination Lease, and decides from both
+// what the table may do.
+type mirror struct {
+	app    *App
+	srv    *server.Server
+	status statusClient
+	lease  *holder.Lease
+	// complete: the journal of this pod was whole, so what it does not hold
+	// was not given.
+	complete bool
+
+	merged    bool // the status was read and taken over
+	claimed   bool // machines' own reports count
+	allocates bool
+	began     time.Time
+	renewAt   time.Time
+	retryAt   time.Time
+	written   string // what was written last, figures aside
+	figures   string
+	figuresAt time.Time
+	gen       uint64
+	genAt     time.Time // when gen was seen to differ, zero = it does not
+	said      string
+}
+
+func (a *App) newMirror(srv *server.Server, complete bool) (*mirror, error) {
+	c, err := report.New(a.cluster, a.opts.Namespace, a.opts.Name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := coordinationv1.NewForConfig(a.cluster)
+	if err != nil {
+		return nil, fmt.Errorf("making Lease client: %w", err)
+	}
+	return &mirror{
+		app: a, srv: srv, status: c, complete: complete, began: a.now(),
+		lease: &holder.Lease{Client: l.Leases(a.opts.Namespace), Name: a.opts.Lease, Identity: a.holder},
+	}, nil
+}
+
+// run mirrors until ctx ends, and then says goodbye.
+func (m *mirror) run(ctx context.Context) error {
+	m.resume()
+	t := time.NewTicker(turn)
+	defer t.Stop()
+	for {
+		now := m.app.now()
+		if now.After(m.retryAt) {
+			if err := m.step(ctx, now); err != nil && ctx.Err() == nil {
+				m.complain(err)
+				m.retryAt = m.app.now().Add(errorPause)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			m.farewell(context.WithoutCancel(ctx))
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// complain logs an error once.
+func (m *mirror) complain(err error) {
+	if err.Error() != m.said {
+		m.said = err.Error()
+		m.app.log.Warn("status is not mirrored; what is known is served", "err", err)
+	}
+}
+
+// resume goes on where an earlier life of this pod was interrupted: it was the
+// holder, and its journal is whole.
+func (m *mirror) resume() {
+	k, err := readKept(m.app.opts.StateDir)
+	if err != nil || k.Holder != m.app.holder || !m.complete {
+		m.srv.Allow(lease.Mode{Blocks: true})
+		return
+	}
+	m.lease.Assume()
+	m.srv.Do(func(t *lease.Table, _ time.Time) { t.Reclaim(ranges(k.Blocks)) })
+	m.allow(true)
+}
+
+func (m *mirror) allow(allocate bool) {
+	m.allocates = allocate
+	m.srv.Allow(lease.Mode{Allocate: allocate, Blocks: true})
+}
+
+// step does what is due.
+func (m *mirror) step(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if !now.Before(m.renewAt) {
+		if err := m.renew(ctx, now); err != nil {
+			return err
+		}
+	}
+	if !m.merged {
+		if err := m.merge(ctx); err != nil {
+			return err
+		}
+	}
+	if !m.lease.Holds() {
+		return nil
+	}
+	if !m.claimed && (m.machinesKnown() || now.Sub(m.began) > machinesWithin) {
+		m.claimed = true
+		m.app.allowClaims(m.srv)
+	}
+	return m.write(ctx, now)
+}
+
+// renew looks after the Lease. What the status says is taken over whenever
+// this pod becomes the holder, and now and then while another one is: it
+// renews leases too, as the holder last knew them.
+func (m *mirror) renew(ctx context.Context, now time.Time) error {
+	held := m.lease.Holds()
+	if err := m.lease.Try(ctx, now); err != nil {
+		return err
+	}
+	m.renewAt = now.Add(holder.Every)
+	switch holds := m.lease.Holds(); {
+	case held && !holds:
+		m.lost()
+	case held != holds, !holds:
+		m.merged = false
+	}
+	return nil
+}
+
+// merge takes over what the status says: all of it, unless it is this very
+// pod's own and the journal has it.
+func (m *mirror) merge(ctx context.Context) error {
+	s, err := m.status.Read(ctx)
+	if err != nil {
+		return err
+	}
+	own := s.Agent.Holder == m.app.holder && m.complete
+	m.srv.Do(func(t *lease.Table, now time.Time) {
+		if own {
+			t.Reclaim(ranges(s.Agent.Blocks))
+			return
+		}
+		t.Merge(bindings(s.Agent.Bindings), now)
+		t.Rest(ranges(s.Agent.Blocks), now)
+	})
+	m.merged = true
+	m.app.log.Debug("status taken over", "holder", s.Agent.Holder, "own", own, "bindings", len(s.Agent.Bindings), "blocks", len(s.Agent.Blocks))
+	return nil
+}
+
+// lost is called when another pod holds the Lease: it has all rights now.
+func (m *mirror) lost() {
+	m.app.log.Warn("another pod has taken over; known leases are renewed, no new ones given")
+	m.allow(false)
+	m.srv.Do(func(t *lease.Table, _ time.Time) { t.Relinquish() })
+	m.merged, m.claimed, m.complete = false, false, false
+	m.written = ""
+	m.app.forbidClaims()
+	removeKept(m.app.opts.StateDir)
+}
+
+func (m *mirror) machinesKnown() bool {
+	x := m.app.index.Load()
+	return x != nil && x.Complete(m.app.cfg.Load())
+}
+
+// write brings the status up to date, if it is not.
+func (m *mirror) write(ctx context.Context, now time.Time) error {
+	may := m.allocates || (m.claimed && m.srv.Alone())
+	var agent report.Agent
+	var gen uint64
+	var blocks []lease.Range
+	low := false
+	problems := m.app.reported(m.srv)
+	m.srv.Do(func(t *lease.Table, now time.Time) {
+		if may && (t.Low() || !m.allocates) {
+			t.SetAside(now)
+		}
+		blocks, low = t.Blocks(), t.Unconfirmed() || may && !m.allocates
+		gen = t.Generation()
+		agent = m.app.agent(t, problems)
+	})
+	agent.Blocks = toBlocks(blocks)
+	if !m.due(agent, gen, low, now) {
+		return nil
+	}
+	s, err := m.status.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if other := s.Agent.Holder; other != "" && other != m.app.holder && m.written != "" {
+		// Find out who has the Lease.
+		m.merged, m.written, m.renewAt = false, "", time.Time{}
+		return fmt.Errorf("status was written by %s", other)
+	}
+	if _, err := m.status.Write(ctx, agent, s.ResourceVersion); err != nil {
+		if apierrors.IsConflict(err) {
+			return nil // written in between, most likely by the operator; next turn
+		}
+		return err
+	}
+	m.noteWritten(agent, gen, now)
+	m.srv.Do(func(t *lease.Table, _ time.Time) { t.Confirm(blocks) })
+	if err := writeKept(m.app.opts.StateDir, kept{Holder: m.app.holder, Blocks: agent.Blocks}); err != nil {
+		m.complain(err)
+	}
+	if may && !m.allocates {
+		m.allow(true)
+		m.app.log.Info("giving addresses", "holder", m.app.holder)
+	}
+	return nil
+}
+
+// due says whether the status must be written now.
+func (m *mirror) due(agent report.Agent, gen uint64, low bool, now time.Time) bool {
+	facts, figures := split(agent)
+	if gen != m.gen && m.genAt.IsZero() {
+		m.genAt = now
+	}
+	switch {
+	case m.written == "" || low:
+		return true
+	case facts != m.written && gen == m.gen:
+		return true
+	case facts != m.written && now.Sub(m.genAt) >= bindingsAfter:
+		return true
+	case facts == m.written && gen != m.gen:
+		m.gen, m.genAt = gen, time.Time{}
+	}
+	return figures != m.figures && now.Sub(m.figuresAt) >= figuresAfter
+}
+
+func (m *mirror) noteWritten(agent report.Agent, gen uint64, now time.Time) {
+	m.written, m.figures = split(agent)
+	m.figuresAt, m.gen, m.genAt, m.said = now, gen, time.Time{}, ""
+	m.app.metrics.Status(time.Now())
+}
+
+// split parts what must be written at once from what may wait.
+func split(agent report.Agent) (facts, figures string) {
+	pool := agent.Pool
+	agent.Pool = nil
+	a, _ := json.Marshal(agent) // plain structs always encode
+	b, _ := json.Marshal(pool)
+	return string(a), string(b)
+}
+
+// farewell mirrors all and names no block, so that a successor has nothing to
+// wait for.
+func (m *mirror) farewell(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	if !m.lease.Holds() || !m.merged {
+		return
+	}
+	m.allow(false)
+	problems := m.app.reported(m.srv)
+	var agent report.Agent
+	m.srv.Do(func(t *lease.Table, _ time.Time) {
+		t.Relinquish()
+		agent = m.app.agent(t, problems)
+		agent.Blocks = toBlocks(t.Blocks())
+	})
+	err := m.finalWrite(ctx, agent)
+	if err == nil {
+		removeKept(m.app.opts.StateDir)
+		err = m.lease.Release(ctx)
+	}
+	if err != nil {
+		m.app.log.Warn("stopping without a farewell; the successor waits for the addresses that were set aside", "err", err)
+	}
+}
+
+// finalWrite tries again when somebody else writes in between.
+func (m *mirror) finalWrite(ctx context.Context, agent report.Agent) error {
+	for {
+		s, err := m.status.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Agent.Holder != m.app.holder {
+			return errors.New("another pod has written the status")
+		}
+		if _, err = m.status.Write(ctx, agent, s.ResourceVersion); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func readKept(dir string) (kept, error) {
+	var k kept
+	b, err := os.ReadFile(filepath.Join(dir, keptName))
+	if err == nil {
+		err = json.Unmarshal(b, &k)
+	}
+	return k, err
+}
+
+func writeKept(dir string, k kept) error {
+	if dir == "" {
+		return nil
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("keeping coordination: %w", err)
+	}
+	tmp := filepath.Join(dir, keptName+".new")
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return fmt.Errorf("keeping coordination: %w", err)
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, keptName)); err != nil {
+		return fmt.Errorf("keeping coordination: %w", err)
+	}
+	return nil
+}
+
+func removeKept(dir string) {
+	if dir != "" {
+		_ = os.Remove(filepath.Join(dir, keptName)) // absent is as good
+	}
+}
