@@ -35,6 +35,9 @@ type Decision struct {
 
 // Judge decides about one hosted cluster.
 func Judge(w Wanted, o Observed) Decision {
+	if w.Refusal.Reason == v1alpha1.ReasonWaitingForInfra {
+		return w.pending(w.Refusal.Reason, w.Refusal.Message, recheckInstall)
+	}
 	if w.Refusal.Reason != "" {
 		return w.degraded(w.Refusal.Reason, w.Refusal.Message, recheckFault)
 	}

@@ -18,7 +18,7 @@ func (d Decision) Refused(kind string, err error, last Endpoint) Decision {
 	d.Endpoint = last
 	d.Phase, d.After = v1alpha1.AppsPhasePending, recheckInstall
 	switch {
-	case meta.IsNoMatchError(err), isWebhookAway(err):
+	case isUnmapped(err), isWebhookAway(err):
 		d.Reason, d.Message = v1alpha1.ReasonWaitingForMetalLBWebhook, "MetalLB does not take "+kind+" objects yet"
 		return d
 	case isRefusal(err):
@@ -31,6 +31,13 @@ func (d Decision) Refused(kind string, err error, last Endpoint) Decision {
 	}
 	d.Phase, d.After = v1alpha1.AppsPhaseDegraded, recheckFault
 	return d
+}
+
+// isUnmapped: the kind is served, but not known to our client yet.
+func isUnmapped(err error) bool {
+	_, kind := errors.AsType[*meta.NoKindMatchError](err)
+	_, resource := errors.AsType[*meta.NoResourceMatchError](err)
+	return kind || resource
 }
 
 func isWebhookAway(err error) bool {

@@ -1,0 +1,230 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/internal/apps"
+)
+
+// The kinds of MetalLB that are needed.
+var (
+	kindMetalLB       = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "MetalLB"}
+	kindPool          = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "IPAddressPool"}
+	kindAdvertisement = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "L2Advertisement"}
+)
+
+// Labels of the Services that the management cluster's cloud provider makes from
+// those of a hosted cluster (cloud-provider-kubevirt, loadbalancer.go).
+const (
+	mirrorServiceName      = "cluster.x-k8s.io/tenant-service-name"
+	mirrorServiceNamespace = "cluster.x-k8s.io/tenant-service-namespace"
+)
+
+// observer reads one hosted cluster and what the hub made from it.
+type observer struct {
+	hosted client.Client
+	hub    client.Reader
+	// controlPlane is the namespace of the hosted control plane on the hub.
+	controlPlane string
+	wanted       apps.Wanted
+}
+
+// observe reads all that Judge needs. Whatever cannot be read is the access
+// problem of the whole.
+func (o observer) observe(ctx context.Context) apps.Observed {
+	var seen apps.Observed
+	for _, read := range []func(context.Context, *apps.Observed) error{
+		o.nodes, o.catalog, o.subscriptions, o.installPlans, o.kinds, o.metalLBs, o.pools, o.service, o.mirrors,
+	} {
+		if err := read(ctx, &seen); err != nil {
+			return apps.Observed{AccessProblem: words(err)}
+		}
+	}
+	return seen
+}
+
+func (o observer) nodes(ctx context.Context, seen *apps.Observed) error {
+	list := &corev1.NodeList{}
+	if err := o.hosted.List(ctx, list); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for _, n := range list.Items {
+		seen.WorkerReady = seen.WorkerReady || takesPods(&n)
+	}
+	return nil
+}
+
+// takesPods: OLM's unpack Job tolerates no taint (hazard 120).
+func takesPods(n *corev1.Node) bool {
+	if n.Spec.Unschedulable {
+		return false
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule {
+			return false
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (o observer) catalog(ctx context.Context, seen *apps.Observed) error {
+	op := o.wanted.Spec.MetalLB.Operator
+	err := o.hosted.Get(ctx, client.ObjectKey{Namespace: string(op.SourceNamespace), Name: string(op.Source)}, &operatorsv1alpha1.CatalogSource{})
+	seen.CatalogSourceFound = err == nil
+	return absent(err, "reading the CatalogSource")
+}
+
+func (o observer) subscriptions(ctx context.Context, seen *apps.Observed) error {
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := o.hosted.List(ctx, list); err != nil {
+		return absent(err, "listing Subscriptions")
+	}
+	for _, s := range list.Items {
+		if s.Spec == nil || s.Spec.Package != string(o.wanted.Spec.MetalLB.Operator.Package) {
+			continue
+		}
+		found := apps.Subscription{
+			Namespace: s.Namespace, Name: s.Name, UID: string(s.UID), Ours: o.ours(&s), InstalledCSV: s.Status.InstalledCSV,
+		}
+		for _, c := range s.Status.Conditions {
+			if c.Status == corev1.ConditionTrue {
+				found.Conditions = append(found.Conditions, apps.Condition{Type: string(c.Type), Reason: c.Reason, Message: c.Message})
+			}
+		}
+		seen.Subscriptions = append(seen.Subscriptions, found)
+	}
+	return nil
+}
+
+func (o observer) installPlans(ctx context.Context, seen *apps.Observed) error {
+	for _, s := range seen.Subscriptions {
+		list := &operatorsv1alpha1.InstallPlanList{}
+		if err := o.hosted.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return absent(err, "listing InstallPlans")
+		}
+		for _, p := range list.Items {
+			if !p.Spec.Approved {
+				seen.InstallPlans = append(seen.InstallPlans, apps.InstallPlan{
+					Namespace: p.Namespace, Name: p.Name, CSVs: p.Spec.ClusterServiceVersionNames,
+				})
+			}
+		}
+	}
+	return nil
+}
+
+func (o observer) kinds(_ context.Context, seen *apps.Observed) error {
+	for _, k := range []schema.GroupVersionKind{kindMetalLB, kindPool, kindAdvertisement} {
+		if _, err := o.hosted.RESTMapper().RESTMapping(k.GroupKind(), k.Version); err != nil {
+			return absent(err, "looking for "+k.Kind)
+		}
+	}
+	seen.KindsServed = true
+	return nil
+}
+
+func (o observer) metalLBs(ctx context.Context, seen *apps.Observed) error {
+	if !seen.KindsServed {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kindMetalLB)
+	if err := o.hosted.List(ctx, list); err != nil {
+		return absent(err, "listing MetalLB")
+	}
+	for _, m := range list.Items {
+		class, _, _ := unstructured.NestedString(m.Object, "spec", "loadBalancerClass")
+		seen.MetalLBs = append(seen.MetalLBs, apps.MetalLB{Namespace: m.GetNamespace(), Name: m.GetName(), Ours: o.ours(&m), Class: class})
+	}
+	return nil
+}
+
+func (o observer) pools(ctx context.Context, seen *apps.Observed) error {
+	if !seen.KindsServed {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kindPool)
+	if err := o.hosted.List(ctx, list); err != nil {
+		return absent(err, "listing IPAddressPools")
+	}
+	for _, p := range list.Items {
+		seen.ForeignPools = seen.ForeignPools || !o.ours(&p)
+	}
+	return nil
+}
+
+func (o observer) service(ctx context.Context, seen *apps.Observed) error {
+	s := &corev1.Service{}
+	name := client.ObjectKey{Namespace: string(o.wanted.Spec.Service.Namespace), Name: string(o.wanted.Spec.Service.Name)}
+	if err := o.hosted.Get(ctx, name, s); err != nil {
+		return absent(err, "reading the ingress Service")
+	}
+	found := &apps.Service{UID: string(s.UID), Ours: o.ours(s)}
+	if s.Spec.LoadBalancerClass != nil {
+		found.Class = *s.Spec.LoadBalancerClass
+	}
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		if ip, err := netip.ParseAddr(i.IP); err == nil && ip.Is4() {
+			found.Ingress = append(found.Ingress, apps.Endpoint{IP: ip})
+		} else if i.Hostname != "" {
+			found.Ingress = append(found.Ingress, apps.Endpoint{Hostname: i.Hostname})
+		}
+	}
+	seen.Service = found
+	return nil
+}
+
+func (o observer) mirrors(ctx context.Context, seen *apps.Observed) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	err := o.hub.List(ctx, list, client.InNamespace(o.controlPlane), client.MatchingLabels{
+		mirrorServiceName: string(o.wanted.Spec.Service.Name), mirrorServiceNamespace: string(o.wanted.Spec.Service.Namespace),
+	})
+	if err != nil {
+		return fmt.Errorf("listing the cloud provider's Services: %w", err)
+	}
+	for _, s := range list.Items {
+		seen.HubMirrors = append(seen.HubMirrors, s.Namespace+"/"+s.Name)
+	}
+	return nil
+}
+
+func (o observer) ours(obj client.Object) bool {
+	return obj.GetLabels()[apps.LabelAttachmentUID] == o.wanted.UID
+}
+
+// absent passes over what is not there: an object, or its whole kind.
+func absent(err error, doing string) error {
+	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// words takes what does not change from try to try out of an error: a
+// condition's message must not.
+func words(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return err.Error()
+}

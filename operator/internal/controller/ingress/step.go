@@ -1,0 +1,243 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/apply"
+	"github.com/densityops/oooi/operator/internal/apps"
+	"github.com/densityops/oooi/operator/internal/hosted"
+	"github.com/densityops/oooi/operator/internal/plan"
+)
+
+// recheckRemoved is how soon to go on after something was removed.
+const recheckRemoved = 2 * time.Second
+
+// Step is the sub-step of the attachment controller.
+type Step struct {
+	Clients *hosted.Clients
+	// Hub reads single objects from the management cluster's API server.
+	Hub   client.Reader
+	Clock func() time.Time
+
+	mu       sync.Mutex
+	appliers map[hosted.Target]applier // guarded by mu
+}
+
+type applier struct {
+	client  client.Client
+	applier *apply.Applier
+}
+
+// Run brings the hosted cluster one step on and writes
+// a.Status.AppsIngressStatus, which the caller stores. It gives how soon to run
+// again; 0 = when something changes.
+func (s *Step) Run(ctx context.Context, a *v1alpha1.InfraClusterAttachment, t hosted.Target, refusal plan.Reason) time.Duration {
+	w, err := wanted(a)
+	if err != nil {
+		refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
+	}
+	w.Refusal = refusal
+	if refusal.Reason != "" {
+		return s.report(a, apps.Judge(w, apps.Observed{}), w.Applied)
+	}
+	hostedClient, err := s.Clients.For(ctx, t)
+	if err != nil {
+		return s.report(a, apps.Judge(w, apps.Observed{AccessProblem: words(err)}), w.Applied)
+	}
+	seen := observer{hostedClient, s.Hub, t.Namespace, w}.observe(ctx)
+	if seen.AccessProblem != "" {
+		s.Clients.Forget(t)
+	}
+	d := apps.Judge(w, seen)
+	applied, d := s.carryOut(ctx, s.applier(t, hostedClient), w, d)
+	return s.report(a, d, applied)
+}
+
+// carryOut removes, and where there was nothing to remove writes.
+func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.Decision) ([]v1alpha1.AppliedObject, apps.Decision) {
+	applied := w.Applied
+	for _, o := range d.Remove {
+		if err := remove(ctx, to.client, o); err != nil {
+			return applied, d.Refused(o.Kind, err, w.Last)
+		}
+		applied = slices.DeleteFunc(slices.Clone(applied), func(r v1alpha1.AppliedObject) bool { return r == o })
+	}
+	if len(d.Remove) > 0 {
+		d.After = recheckRemoved
+		return applied, d
+	}
+	for _, o := range d.Apply {
+		identity, err := put(ctx, to, w, o)
+		if err != nil {
+			return applied, d.Refused(o.Kind(), err, w.Last)
+		}
+		applied = record(applied, identity)
+	}
+	return applied, d
+}
+
+// Remove removes everything that is recorded, in the order that leaves no
+// object without its controller. What is gone is taken out of the record.
+func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment, t hosted.Target) error {
+	w, _ := wanted(a)
+	if len(w.Applied) == 0 {
+		a.Status.AppsIngressStatus = nil
+		return nil
+	}
+	hostedClient, err := s.Clients.For(ctx, t)
+	if err != nil {
+		return err
+	}
+	seen := observer{hostedClient, s.Hub, t.Namespace, w}.observe(ctx)
+	if seen.AccessProblem != "" {
+		s.Clients.Forget(t)
+		return errors.New(seen.AccessProblem)
+	}
+	for _, o := range apps.Remove(w, seen) {
+		if err := remove(ctx, hostedClient, o); err != nil {
+			return fmt.Errorf("removing %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+		}
+	}
+	a.Status.AppsIngressStatus = nil
+	s.forget(t)
+	return nil
+}
+
+func (s *Step) applier(t hosted.Target, c client.Client) applier {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.appliers[t]; ok && known.client == c {
+		return known
+	}
+	if s.appliers == nil {
+		s.appliers = map[hosted.Target]applier{}
+	}
+	made := applier{c, apply.New(c, c)}
+	s.appliers[t] = made
+	return made
+}
+
+func (s *Step) forget(t hosted.Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.appliers, t)
+}
+
+// report writes the decision to the status; lastSync is when the endpoint has
+// changed, so that a quiet world writes nothing.
+func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, applied []v1alpha1.AppliedObject) time.Duration {
+	before := a.Status.AppsIngressStatus
+	if before == nil {
+		before = &v1alpha1.AppsIngressStatus{}
+	}
+	after := &v1alpha1.AppsIngressStatus{
+		Phase: d.Phase, Reason: d.Reason, Message: d.Message, ExternalHostname: d.Endpoint.Hostname, LastSync: before.LastSync, Applied: applied,
+	}
+	if d.Endpoint.IP.IsValid() {
+		after.ExternalIP = v1alpha1.IPv4(d.Endpoint.IP.String())
+	}
+	if after.ExternalIP != before.ExternalIP || after.ExternalHostname != before.ExternalHostname {
+		now := metav1.NewTime(s.Clock())
+		after.LastSync = &now
+	}
+	a.Status.AppsIngressStatus = after
+	return d.After
+}
+
+// wanted fills in the defaults that the API server gives.
+func wanted(a *v1alpha1.InfraClusterAttachment) (apps.Wanted, error) {
+	w := apps.Wanted{Attachment: a.Namespace + "/" + a.Name, UID: string(a.UID), Spec: a.Spec.AppsIngress}
+	http, https := plan.AppsPorts(w.Spec.Ports)
+	w.Spec.Ports = v1alpha1.AppsPorts{HTTP: v1alpha1.Port(http), HTTPS: v1alpha1.Port(https)}
+	orDefault(&w.Spec.Service.Name, "oooi-ingress")
+	orDefault(&w.Spec.Service.Namespace, "openshift-ingress")
+	orDefault(&w.Spec.MetalLB.Operator.Source, "redhat-operators")
+	orDefault(&w.Spec.MetalLB.Operator.SourceNamespace, "openshift-marketplace")
+	orDefault(&w.Spec.MetalLB.Operator.Channel, "stable")
+	orDefault(&w.Spec.MetalLB.Operator.Package, "metallb-operator")
+	if st := a.Status.AppsIngressStatus; st != nil {
+		w.Applied = slices.Clone(st.Applied)
+		w.Last.Hostname = st.ExternalHostname
+		if ip, err := netip.ParseAddr(string(st.ExternalIP)); err == nil {
+			w.Last.IP = ip
+		}
+	}
+	var err error
+	w.Pool, err = plan.ParseRange(string(a.Spec.AppsIngress.MetalLB.IPAddressPoolRange))
+	return w, err
+}
+
+func orDefault[S ~string](s *S, value S) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+// put applies one object and gives its identity.
+func put(ctx context.Context, to applier, w apps.Wanted, o apps.Object) (v1alpha1.AppliedObject, error) {
+	u := &unstructured.Unstructured{Object: o}
+	err := to.applier.Set(ctx, apply.Set{
+		Identity: map[string]string{apps.LabelManagedBy: apps.ManagedBy, apps.LabelAttachmentUID: w.UID},
+		Objects:  []client.Object{u},
+	})
+	if err != nil {
+		return v1alpha1.AppliedObject{}, err
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(u.GroupVersionKind())
+	if err := to.client.Get(ctx, client.ObjectKeyFromObject(u), m); err != nil {
+		return v1alpha1.AppliedObject{}, err
+	}
+	return v1alpha1.AppliedObject{
+		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: m.Namespace, Name: m.Name, UID: string(m.UID),
+	}, nil
+}
+
+// record keeps one entry for each object.
+func record(applied []v1alpha1.AppliedObject, o v1alpha1.AppliedObject) []v1alpha1.AppliedObject {
+	applied = slices.Clone(applied)
+	for i, r := range applied {
+		if r.Kind == o.Kind && r.Namespace == o.Namespace && r.Name == o.Name {
+			applied[i] = o
+			return applied
+		}
+	}
+	return append(applied, o)
+}
+
+// remove removes an object if it is still the one that was recorded.
+func remove(ctx context.Context, c client.Client, o v1alpha1.AppliedObject) error {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(o.APIVersion)
+	u.SetKind(o.Kind)
+	u.SetNamespace(o.Namespace)
+	u.SetName(o.Name)
+	var opts []client.DeleteOption
+	if o.UID != "" {
+		uid := types.UID(o.UID)
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	err := c.Delete(ctx, u, opts...)
+	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if apierrors.IsConflict(err) {
+		// Another object of that name: not ours to remove.
+		return nil
+	}
+	return err
+}
