@@ -86,20 +86,32 @@ func (a *App) Addr() string {
 	return a.listener.Addr().String()
 }
 
-// Run serves until ctx ends or a part of it fails.
+// Run serves until ctx ends or a part of it fails. When ctx ends, Envoy is
+// drained first, while everything still runs.
 func (a *App) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.server.Serve(ctx, a.o.XDSSocket) })
-	g.Go(func() error { return a.agent.Run(ctx, a.engine.snapshotIs) })
-	g.Go(func() error { return a.engine.run(ctx) })
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, inner := errgroup.WithContext(inner)
+	g.Go(func() error {
+		defer stop()
+		select {
+		case <-ctx.Done():
+			a.drain(inner)
+		case <-inner.Done():
+		}
+		return nil
+	})
+	g.Go(func() error { return a.server.Serve(inner, a.o.XDSSocket) })
+	g.Go(func() error { return a.agent.Run(inner, a.engine.snapshotIs) })
+	g.Go(func() error { return a.engine.run(inner) })
 	if a.tuner != nil {
-		g.Go(func() error { return a.tuner.run(ctx) })
+		g.Go(func() error { return a.tuner.run(inner) })
 	}
 	if a.reporter != nil {
-		g.Go(func() error { return a.reporter.Run(ctx) })
+		g.Go(func() error { return a.reporter.Run(inner) })
 	}
 	if a.listener != nil {
-		g.Go(func() error { return serveHealth(ctx, a.listener, a.engine.health.handler(a.metrics.Registry)) })
+		g.Go(func() error { return serveHealth(inner, a.listener, a.engine.health.handler(a.metrics.Registry)) })
 	}
 	return g.Wait()
 }

@@ -69,7 +69,7 @@ type engine struct {
 func newEngine(a *App) *engine {
 	return &engine{
 		app: a, logger: a.o.Logger, kick: make(chan struct{}, 1), problems: map[string][]routes.Problem{},
-		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1),
+		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1), health: newHealth(),
 	}
 }
 

@@ -16,10 +16,20 @@ import (
 // stalled is how long the loop may be silent: it turns every second.
 const stalled = 30 * time.Second
 
+// lastAnswers is how long the end waits for answers that are on their way.
+const lastAnswers = time.Second
+
 // health answers the probes. Neither depends on the operator.
 type health struct {
 	ready atomic.Bool
 	beat  atomic.Int64
+	// draining and drained are closed when the end has begun and when it is done.
+	draining chan struct{}
+	drained  chan struct{}
+}
+
+func newHealth() health {
+	return health{draining: make(chan struct{}), drained: make(chan struct{})}
 }
 
 func (h *health) turn(now time.Time) { h.beat.Store(now.UnixNano()) }
@@ -27,13 +37,44 @@ func (h *health) turn(now time.Time) { h.beat.Store(now.UnixNano()) }
 func (h *health) handler(reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, h.ready.Load(), "listeners are in force", "listeners are not yet in force")
+		answer(w, h.ready.Load() && !closed(h.draining), "listeners are in force", "listeners are not yet in force")
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, time.Since(time.Unix(0, h.beat.Load())) < stalled, "the loop turns", "the loop stands still")
 	})
+	mux.HandleFunc("GET /drained", h.awaitDrained)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	return mux
+}
+
+// awaitDrained is for the preStop hook of Envoy's container: it answers when
+// Envoy may be ended. It starts nothing, so whoever can reach it can do nothing
+// with it.
+func (h *health) awaitDrained(w http.ResponseWriter, r *http.Request) {
+	begin := time.NewTimer(drainBegin)
+	defer begin.Stop()
+	select {
+	case <-h.draining:
+	case <-begin.C:
+		http.Error(w, "nothing is being drained", http.StatusServiceUnavailable)
+		return
+	case <-r.Context().Done():
+		return
+	}
+	select {
+	case <-h.drained:
+		fmt.Fprintln(w, "drained")
+	case <-r.Context().Done():
+	}
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func answer(w http.ResponseWriter, ok bool, yes, no string) {
@@ -47,10 +88,17 @@ func answer(w http.ResponseWriter, ok bool, yes, no string) {
 // serveHealth answers on l until ctx ends.
 func serveHealth(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	gone := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		// A preStop hook that waits here gets its answer before we leave.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		gone <- errors.Join(s.Shutdown(ctx), s.Close())
+	})
 	defer stop()
 	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving health: %w", err)
 	}
+	<-gone
 	return nil
 }

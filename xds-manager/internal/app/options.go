@@ -29,6 +29,7 @@ type Options struct {
 	XDSSocket   string
 	AdminSocket string
 	DrainTime   time.Duration
+	DrainWait   time.Duration
 	Logger      *slog.Logger
 	// Module is the module's version.
 	Module string
@@ -58,19 +59,20 @@ func (o *Options) Flags(fs *flag.FlagSet, env Lookup) {
 	str(&o.Fence, "fence", "OOOI_FENCE", "off", "on = an init container fences the pod's network")
 	str(&o.XDSSocket, "xds-socket", "OOOI_XDS_SOCKET", "/run/oooi/xds.sock", "unix socket that Envoy dials")
 	str(&o.AdminSocket, "admin-socket", "OOOI_ADMIN_SOCKET", "/run/oooi/admin.sock", "Envoy's administration; empty = never asked")
-	drain := "600s"
-	if v, ok := env("OOOI_DRAIN_TIME"); ok {
-		drain = v
+	dur := func(p *time.Duration, name, key string, def time.Duration, usage string) {
+		*p = def
+		if v, ok := env(key); ok {
+			if d, err := time.ParseDuration(v); err == nil {
+				*p = d
+			} else {
+				// An unreadable value must not pass for the default: Validate refuses it.
+				*p = -1
+			}
+		}
+		fs.DurationVar(p, name, *p, usage+" ($"+key+")")
 	}
-	o.DrainTime = 600 * time.Second
-	fs.Func("drain-time", "Envoy's --drain-time-s as a duration, default "+drain+" ($OOOI_DRAIN_TIME)", func(s string) error {
-		d, err := time.ParseDuration(s)
-		o.DrainTime = d
-		return err
-	})
-	if d, err := time.ParseDuration(drain); err == nil {
-		o.DrainTime = d
-	}
+	dur(&o.DrainTime, "drain-time", "OOOI_DRAIN_TIME", 600*time.Second, "Envoy's --drain-time-s")
+	dur(&o.DrainWait, "drain-wait", "OOOI_DRAIN_WAIT", 5*time.Second, "how long the end waits for open connections")
 }
 
 // ParseOptions reads the options of "serve".
@@ -123,8 +125,8 @@ func (o Options) Validate() error {
 	if o.XDSSocket == "" {
 		errs = append(errs, errors.New("--xds-socket is needed"))
 	}
-	if o.DrainTime <= 0 {
-		errs = append(errs, errors.New("--drain-time must be positive"))
+	if o.DrainTime <= 0 || o.DrainWait < 0 {
+		errs = append(errs, errors.New("--drain-time must be a positive duration, --drain-wait none below zero"))
 	}
 	return errors.Join(errs...)
 }

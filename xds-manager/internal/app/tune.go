@@ -15,6 +15,8 @@ import (
 const (
 	adminTimeout = 5 * time.Second
 	tuneRetry    = 2 * time.Second
+	// maxAnswer holds one gauge of each of 30,000 clusters.
+	maxAnswer = 4 << 20
 )
 
 // settings are what Envoy takes by its administration, because as xDS they
@@ -95,15 +97,20 @@ func (t *tuner) apply(ctx context.Context, s settings) error {
 }
 
 func (t *tuner) post(ctx context.Context, path string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://envoy"+path, nil)
+	_, err := t.ask(ctx, http.MethodPost, path)
+	return err
+}
+
+func (t *tuner) ask(ctx context.Context, method, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://envoy"+path, nil)
 	if err != nil {
-		return fmt.Errorf("asking envoy: %w", err)
+		return "", fmt.Errorf("asking envoy: %w", err)
 	}
 	resp, err := t.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("asking envoy: %w", err)
+		return "", fmt.Errorf("asking envoy: %w", err)
 	}
-	words, err := io.ReadAll(io.LimitReader(resp.Body, 512))
+	words, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if cerr := resp.Body.Close(); err == nil {
 		err = cerr
 	}
@@ -111,7 +118,7 @@ func (t *tuner) post(ctx context.Context, path string) error {
 		err = fmt.Errorf("%s: %s", resp.Status, words)
 	}
 	if err != nil {
-		return fmt.Errorf("asking envoy for %s: %w", path, err)
+		return "", fmt.Errorf("asking envoy for %s: %w", path, err)
 	}
-	return nil
+	return string(words), nil
 }

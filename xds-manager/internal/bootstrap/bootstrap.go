@@ -41,9 +41,11 @@ const (
 	// memory and descriptors, never one tenant from another.
 	maxDownstream = 200_000
 
-	xdsCluster   = "xds"
-	adminCluster = "admin"
-	httpOptions  = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+	// XDSCluster and AdminCluster are Envoy's ways to its manager and to itself.
+	XDSCluster   = "xds"
+	AdminCluster = "admin"
+
+	httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
 // Config is what a bootstrap depends on.
@@ -89,13 +91,13 @@ func Build(c Config) *bootstrapv3.Bootstrap {
 			AdsConfig: &corev3.ApiConfigSource{
 				ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
 				GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
-					EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: xdsCluster},
+					EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: XDSCluster},
 				}}},
 			},
 			CdsConfig: envoy.ADS(), LdsConfig: envoy.ADS(),
 		},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
-			Clusters: []*clusterv3.Cluster{xds(c.XDSSocket), pipeCluster(adminCluster, c.AdminSocket)},
+			Clusters: []*clusterv3.Cluster{xds(c.XDSSocket), pipeCluster(AdminCluster, c.AdminSocket)},
 		},
 		LayeredRuntime: &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 			// The manager switches the access log here, by the admin socket.
@@ -129,7 +131,7 @@ func pipeCluster(name, path string) *clusterv3.Cluster {
 // xds keeps its connection alive: a manager that hangs is left within 40 s
 // rather than never.
 func xds(path string) *clusterv3.Cluster {
-	c := pipeCluster(xdsCluster, path)
+	c := pipeCluster(XDSCluster, path)
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpOptions: envoy.Any(&upstreamhttpv3.HttpProtocolOptions{
 		UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
@@ -161,7 +163,7 @@ func statsFilter() *listenerv3.Filter {
 					StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "GET"}},
 				}}},
 			},
-			Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: adminCluster}}},
+			Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster}}},
 		})
 	}
 	return &listenerv3.Filter{

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/densityops/oooi/xds-manager/internal/bootstrap"
+)
+
+const (
+	// drainBegin is how long a preStop hook waits for the end to begin: the
+	// kubelet stops a pod's containers at the same moment.
+	drainBegin = 3 * time.Second
+	drainPoll  = 100 * time.Millisecond
+	// openGauges are live; server.total_connections is five seconds old.
+	openGauges = "/stats?usedonly&filter=%5C.upstream_cx_active$"
+)
+
+// drain makes Envoy take no new connection and waits, for a while, until those
+// that are open have ended by themselves.
+func (a *App) drain(ctx context.Context) {
+	h := &a.engine.health
+	close(h.draining)
+	defer close(h.drained)
+	if a.tuner == nil {
+		return
+	}
+	a.o.Logger.Info("draining", "wait", a.o.DrainWait.String())
+	ctx, cancel := context.WithTimeout(ctx, a.o.DrainWait)
+	defer cancel()
+	if err := a.tuner.post(ctx, "/drain_listeners"); err != nil {
+		a.o.Logger.Warn("envoy not drained", "err", err)
+		return
+	}
+	tick := time.NewTicker(drainPoll)
+	defer tick.Stop()
+	for {
+		open, err := a.open(ctx)
+		if ctx.Err() == nil && (err != nil || open == 0) {
+			a.o.Logger.Info("drained", "err", err)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			a.o.Logger.Info("draining ended with connections open", "open", open)
+			return
+		}
+	}
+}
+
+// open counts the connections to backends. Envoy's own clusters are none.
+func (a *App) open(ctx context.Context) (int, error) {
+	text, err := a.tuner.ask(ctx, http.MethodGet, openGauges)
+	if err != nil {
+		return 0, err
+	}
+	return sumGauges(text, "cluster."+bootstrap.XDSCluster+".", "cluster."+bootstrap.AdminCluster+"."), nil
+}
+
+// sumGauges adds up lines of "name: value", but for names with these beginnings.
+func sumGauges(text string, but ...string) int {
+	sum := 0
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if slices.ContainsFunc(but, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			continue
+		}
+		if n, err := strconv.Atoi(value); err == nil {
+			sum += n
+		}
+	}
+	return sum
+}
