@@ -55,7 +55,7 @@ func ParseOptions(args []string, env func(string) (string, bool), out io.Writer)
 	add(&o.Listen, "listen", "OOOI_LISTEN", "", "`ADDR` of health and metrics; empty = none")
 	add(&o.PodIP, "pod-ip", "POD_IP", "", "the pod's own `IP`")
 	add(&o.PodUID, "pod-uid", "POD_UID", "", "the pod's `UID`, which holds the coordination Lease; empty = one kept in the state directory")
-	add(&o.Lease, "lease", "OOOI_LEASE", "", "coordination Lease `NAME` beside the resource; empty = the resource's name")
+	add(&o.Lease, "lease", "OOOI_LEASE", "", "coordination Lease `NAME` beside the resource; empty = the resource's name, ending in -dhcp")
 	add(&fence, "fence", "OOOI_FENCE", "", "`on|off`: whether the fence runs in this pod; off = look at forwarding instead")
 	add(&o.Objects, "objects", "OOOI_OBJECTS", "", "`DIR` with virtual machines as YAML, instead of a cluster")
 	add(&level, "log-level", "OOOI_LOG_LEVEL", "info", "`LEVEL`: debug, info, warn or error")
@@ -85,7 +85,7 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 		o.Namespace, o.Name = ns, name
 	}
 	if o.Lease == "" {
-		o.Lease = o.Name
+		o.Lease = leaseName(o.Name)
 	}
 	switch fence {
 	case "", "on":
@@ -108,4 +108,12 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 		return errors.New("--hub needs --child")
 	}
 	return nil
+}
+
+// leaseName is what the operator calls the objects of a DHCPServer.
+func leaseName(child string) string {
+	if child == "" || strings.HasSuffix(child, "-dhcp") {
+		return child
+	}
+	return child + "-dhcp"
 }

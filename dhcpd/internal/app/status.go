@@ -1,7 +1,12 @@
 package app
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 	"github.com/densityops/oooi/dhcpd/internal/report"
@@ -12,6 +17,13 @@ import (
 // maxBindings is how many bindings the status holds: 4,096 of them are some
 // 600 KiB, well below what an object may be.
 const maxBindings = 4096
+
+// The other limits of the resource's schema.
+const (
+	maxBlocks   = 256
+	maxProblems = 256
+	maxMessage  = 2048
+)
 
 // agent makes the status. The caller must be inside of srv.Do.
 func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
@@ -24,7 +36,10 @@ func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
 		Contract:           version.Contract,
 		Problems:           problems,
 		Holder:             a.holder,
-		Pool:               &report.Pool{Total: s.Total, Active: s.Active, Free: s.Free, Declined: s.Declined, Conflicts: s.Conflicts},
+		Pool: &report.Pool{
+			Total: s.Total, Active: s.Active, Free: s.Free, Declined: s.Declined, Conflicts: s.Conflicts,
+			ActiveOfTotal: fmt.Sprintf("%d/%d", s.Active, s.Total),
+		},
 		Bindings:           toBindings(t.Bindings()),
 	}
 }
@@ -33,6 +48,12 @@ func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
 func (a *App) reported(srv *server.Server) []report.Problem {
 	var out []report.Problem
 	for _, p := range a.problems(srv) {
+		if len(out) == maxProblems {
+			break
+		}
+		if len(p.Message) > maxMessage {
+			p.Message = strings.ToValidUTF8(p.Message[:maxMessage-len("...")], "") + "..."
+		}
 		out = append(out, report.Problem(p))
 	}
 	return out
@@ -60,9 +81,11 @@ func bindings(in []report.Binding) []lease.Binding {
 	return out
 }
 
+// toBlocks names the ranges. If they are too many, neighbours are joined: what
+// lies between is then named too, which is safe.
 func toBlocks(in []lease.Range) []report.Block {
 	var out []report.Block
-	for _, r := range in {
+	for _, r := range join(in, maxBlocks) {
 		out = append(out, report.Block{Start: r.First.String(), End: r.Last.String()})
 	}
 	return out
@@ -78,6 +101,27 @@ func ranges(in []report.Block) []lease.Range {
 		}
 	}
 	return out
+}
+
+// join joins the closest ranges until at most n are left.
+func join(in []lease.Range, n int) []lease.Range {
+	out := slices.Clone(in)
+	for len(out) > n {
+		best, gap := 0, uint32(math.MaxUint32)
+		for i := range len(out) - 1 {
+			if g := distance(out[i].Last, out[i+1].First); g < gap {
+				best, gap = i, g
+			}
+		}
+		out[best].Last = out[best+1].Last
+		out = slices.Delete(out, best+1, best+2)
+	}
+	return out
+}
+
+func distance(a, b netip.Addr) uint32 {
+	x, y := a.As4(), b.As4()
+	return binary.BigEndian.Uint32(y[:]) - binary.BigEndian.Uint32(x[:])
 }
 
 // allowClaims lets machines' own reports count from now on.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,10 +38,7 @@ type State struct {
 
 // Read gets the status as it is.
 func (c *Client) Read(ctx context.Context) (State, error) {
-	u, err := c.resource.Get(ctx, c.name, metav1.GetOptions{}, "status")
-	if apierrors.IsForbidden(err) {
-		u, err = c.resource.Get(ctx, c.name, metav1.GetOptions{})
-	}
+	u, err := c.resource.Get(ctx, c.name, metav1.GetOptions{})
 	if err != nil {
 		return State{}, fmt.Errorf("reading status: %w", err)
 	}

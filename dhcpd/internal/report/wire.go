@@ -56,6 +56,8 @@ type Pool struct {
 	Free      int `json:"free"`
 	Declined  int `json:"declined"`
 	Conflicts int `json:"conflicts"`
+	// ActiveOfTotal is "2/100", for the columns that people see.
+	ActiveOfTotal string `json:"activeOfTotal,omitempty"`
 }
 
 // Binding says who has an address.
