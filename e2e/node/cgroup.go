@@ -83,8 +83,13 @@ func fillCpuset(root, dir string) error {
 // removeCgroup removes the path and what is below it in every hierarchy, and
 // parents that are empty then.
 func removeCgroup(ctx context.Context, path string) error {
-	for _, h := range hierarchies {
-		root := filepath.Join(cgroupFS, h)
+	// runc also makes it where nothing of ours asked for it: in "unified".
+	mounted, err := os.ReadDir(cgroupFS)
+	if err != nil {
+		return fmt.Errorf("listing the cgroup hierarchies: %w", err)
+	}
+	for _, h := range mounted {
+		root := filepath.Join(cgroupFS, h.Name())
 		top := filepath.Join(root, path)
 		err := Wait(ctx, 10*time.Second, "the cgroups to empty", func(context.Context) error { return removeTree(top) })
 		if err != nil {

@@ -6,17 +6,17 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	"github.com/densityops/oooi/e2e/images"
 	"github.com/densityops/oooi/e2e/node"
@@ -102,21 +102,21 @@ func (l *lab) keepLogs(ctx context.Context, dir string) {
 	l.progress.Say("logs are kept in %s", dir)
 }
 
-// loadImages builds an image for every container of the manifests, under the
-// name that they use, and loads it into the nodes.
+// loadImages builds every image that the manifests name, under that name, and
+// loads it into the nodes.
 func (l *lab) loadImages(t *testing.T, manifests ...string) {
 	t.Helper()
 	libc := l.unpackLibc(t)
 	seen := map[string]bool{}
 	var archives []string
 	for _, manifest := range manifests {
-		for component, reference := range containersOf(t, manifest) {
+		for _, reference := range imageReference.FindAllString(manifest, -1) {
 			if seen[reference] {
 				continue
 			}
 			seen[reference] = true
-			archive := filepath.Join(l.Dir(), fmt.Sprintf("image%d.tar", len(archives)))
-			spec := l.imageSpec(t, component, libc)
+			archive := filepath.Join(l.Dir(), strings.NewReplacer("/", "-", ":", "-").Replace(reference)+".tar")
+			spec := l.imageSpec(t, reference, libc)
 			spec.Stored = true
 			image, err := images.Build(spec)
 			require.NoError(t, err)
@@ -128,22 +128,32 @@ func (l *lab) loadImages(t *testing.T, manifests ...string) {
 	l.progress.Say("%d images are built and loaded", len(archives))
 }
 
-func (l *lab) imageSpec(t *testing.T, component, libc string) images.Spec {
+// imageReference finds what can be pulled: HOST/PATH:TAG.
+var imageReference = regexp.MustCompile(`\b(localhost|ghcr\.io|quay\.io/densityops|docker\.io)/[a-z0-9/_-]+:[A-Za-z0-9._-]+`)
+
+// imageSpec is what an image holds, by the last word of its name.
+func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
 	t.Helper()
-	switch component {
+	name, _, _ := strings.Cut(path.Base(reference), ":")
+	tool := func(name string) images.File {
+		return images.File{Path: "/" + name, Source: filepath.Join(l.tools, name), Mode: 0o755}
+	}
+	switch name {
 	case "standin":
 		return images.Spec{
 			Entrypoint: []string{"/standin"}, User: "65532:65532",
 			Files: []images.File{{Path: "/standin", Source: l.standin, Mode: 0o755}},
 		}
+	case "hosted":
+		return images.Spec{User: "0:0", Files: []images.File{tool("etcd"), tool("kube-apiserver")}}
+	case "clusterdns":
+		return images.Spec{Entrypoint: []string{"/clusterdns"}, User: "65532:65532", Files: []images.File{tool("clusterdns")}}
 	case "envoy":
 		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), libc)
 		require.NoError(t, err)
 		return spec
-	case "bootstrap":
-		component = "xds-manager"
 	}
-	spec, err := images.Component(component, "amd64", l.bin)
+	spec, err := images.Component(strings.TrimPrefix(name, "oooi-"), "amd64", l.bin)
 	require.NoError(t, err)
 	return spec
 }
@@ -158,38 +168,6 @@ func (l *lab) unpackLibc(t *testing.T) string {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "getting libc6: %s", out)
 	return dir
-}
-
-// containersOf maps the containers' names of a manifest to their images.
-func containersOf(t *testing.T, manifest string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	for document := range strings.SplitSeq(manifest, "\n---\n") {
-		var object any
-		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
-		walk(object, func(m map[string]any) {
-			name, isName := m["name"].(string)
-			image, isImage := m["image"].(string)
-			if isName && isImage {
-				found[name] = image
-			}
-		})
-	}
-	return found
-}
-
-func walk(value any, visit func(map[string]any)) {
-	switch v := value.(type) {
-	case map[string]any:
-		visit(v)
-		for _, child := range v {
-			walk(child, visit)
-		}
-	case []any:
-		for _, child := range v {
-			walk(child, visit)
-		}
-	}
 }
 
 func testdata(t *testing.T, name string) string {

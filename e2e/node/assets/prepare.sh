@@ -19,6 +19,11 @@ for kv in vm/overcommit_memory=1 kernel/panic=10 kernel/panic_on_oops=1 kernel/k
   mount --bind "$STATE/sysctl.$i" "/proc/sys/${kv%=*}"
 done
 echo 1 >/proc/sys/net/ipv4/ip_forward
+# With br_netfilter a VM's frame that merely crosses the node's VLAN bridge goes
+# through kube-proxy's rules: a ClusterIP would answer on the VLAN, oooi or not.
+for f in /proc/sys/net/bridge/bridge-nf-call-*; do
+  [ ! -e "$f" ] || echo 0 >"$f"
+done
 
 mkdir -p /opt/cni/bin /etc/cni/net.d /etc/cni/multus /var/log/pods
 cp /usr/lib/cni/* "$TOOLS/multus" /opt/cni/bin/

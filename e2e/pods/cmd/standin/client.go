@@ -17,7 +17,7 @@ import (
 
 // handshake prints the common name of the certificate that a server shows.
 func handshake(addr, sni string) error {
-	dialer := &net.Dialer{Timeout: 3 * time.Second}
+	dialer := &net.Dialer{Timeout: time.Second}
 	conn, err := dialer.Dial("tcp4", addr)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
@@ -37,23 +37,24 @@ func handshake(addr, sni string) error {
 
 const (
 	ports       = 65535
-	scanWorkers = 1500
+	tcpWorkers  = 3000
+	udpWorkers  = 4000
 	scanTimeout = 250 * time.Millisecond
 )
 
 // scan prints every port that answers, in order. An answer is a connection, or
 // for UDP a datagram; refusals count as silence.
 func scan(network, addr string) error {
-	probe := connects
+	probe, workers := connects, tcpWorkers
 	if network == "udp" {
-		probe = answers
+		probe, workers = answers, udpWorkers
 	}
 	var (
 		mu    sync.Mutex
 		found []int
 		group errgroup.Group
 	)
-	group.SetLimit(scanWorkers)
+	group.SetLimit(workers)
 	for port := 1; port <= ports; port++ {
 		group.Go(func() error {
 			open, err := probe(net.JoinHostPort(addr, strconv.Itoa(port)))
