@@ -141,6 +141,8 @@ const (
 	ReasonClusterProxyBypassesVLAN = "ClusterProxyBypassesVLAN"
 	// ReasonWaitingForInfra: the Infra has not taken the attachment up yet.
 	ReasonWaitingForInfra = "WaitingForInfra"
+	// ReasonNotReported: HyperShift does not report it.
+	ReasonNotReported = "NotReported"
 	// ReasonStale: a fact cannot be read, and its last good value is in use.
 	ReasonStale = "Stale"
 )

@@ -71,6 +71,9 @@ type Attachment struct {
 	// AppsIP and AppsHostname are the endpoint of *.apps.
 	AppsIP       netip.Addr
 	AppsHostname string
+	// AppsApplied: objects of *.apps are in the hosted cluster, whatever the
+	// spec says by now.
+	AppsApplied bool
 }
 
 // Reason is a condition's reason and message.
@@ -89,6 +92,8 @@ type Service struct {
 type Worker struct {
 	Address netip.Addr
 	Machine string
+	// Held: its source lacks it by now; any other claim is better.
+	Held bool
 }
 
 // Binding is an address that the DHCP server has given; VM is zero for an

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 )
@@ -70,5 +71,19 @@ type Problem struct {
 
 // For computes the Plan.
 func For(in Inputs) Plan {
-	return Plan{}
+	w := survey(in)
+	if w.refusal.Reason != "" {
+		return w.refused()
+	}
+	all := candidates(in)
+	for _, c := range all {
+		judgeAlone(c, w.networks[c.infra].cidr)
+	}
+	limit(all)
+	found := collisions(all, w.near)
+	settle(found, in.Infra.Spec.ConflictPolicy)
+	local := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool { return !w.near(c.infra) })
+	leaving := leavingRanges(in, w.near)
+	judgeApps(local, w.own, leaving)
+	return w.assemble(all, local, found, leaving)
 }

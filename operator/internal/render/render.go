@@ -4,9 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/images"
-	"github.com/densityops/oooi/operator/internal/plan"
 )
 
 // Object is a Kubernetes object.
@@ -36,29 +34,27 @@ type Options struct {
 	// Fence puts the fence init container into the pod.
 	Fence bool
 	// Hub is the address of the operator's gRPC server, HubCA its bundle (PEM).
-	Hub    string
-	HubCA  []byte
+	Hub   string
+	HubCA []byte
+	// HubIP is the ClusterIP of the hub's Service: the DNS pod, which resolves
+	// with the node's resolvers, cannot look it up.
+	HubIP  string
 	Images images.Set
 	// Snapshot of the child, gzipped protojson.
 	Snapshot []byte
 }
 
-// Children are the children of an Infra that its plan applies.
-func Children(infra *v1alpha1.Infra, p plan.Plan) []Object {
-	return nil
+// givenIDs: the cluster gives the pod its user and group, and a template that
+// names others is refused (restricted-v2).
+func (o Options) givenIDs(component string) bool {
+	return o.OpenShift && o.SCC == SCCMinimal && component != ComponentDHCP
 }
 
-// DHCP is the workload of a DHCPServer.
-func DHCP(child *v1alpha1.DHCPServer, o Options) []Object {
-	return nil
-}
-
-// DNS is the workload of a DNSServer.
-func DNS(child *v1alpha1.DNSServer, o Options) []Object {
-	return nil
-}
-
-// Proxy is the workload of a ProxyServer.
-func Proxy(child *v1alpha1.ProxyServer, o Options) []Object {
-	return nil
+// AllowsFence says whether the SCC of a component's pod admits the fence:
+// privileged does; anyuid, restricted-v2 and our own do not (behaviour B5).
+func AllowsFence(component string, o Options) bool {
+	if !o.OpenShift {
+		return true
+	}
+	return o.SCC != SCCMinimal && component != ComponentDNS
 }

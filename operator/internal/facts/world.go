@@ -2,19 +2,25 @@ package facts
 
 import (
 	"net/netip"
-	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/plan"
 )
 
+// The kinds that may be unreadable, by the names that World.Unreadable has.
+const (
+	KindHostedCluster      = "HostedCluster"
+	KindHostedControlPlane = "HostedControlPlane"
+	KindNodePool           = "NodePool"
+	KindMachine            = "Machine"
+)
+
 // World is every object that is known. A caller may leave out what cannot
-// matter to its question.
+// matter to its question. Nothing of it is changed.
 type World struct {
 	Infras              []v1alpha1.Infra
 	Attachments         []v1alpha1.InfraClusterAttachment
@@ -45,28 +51,4 @@ type Machine struct {
 	VM string
 	// Addresses as they stand in its status.
 	Addresses []string
-}
-
-// Inputs for the plan of one Infra.
-func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
-	return plan.Inputs{}
-}
-
-// Attachment is what the attachment controller records of one attachment.
-type Attachment struct {
-	Domain                string
-	ControlPlaneNamespace string
-	Observed              v1alpha1.ObservedFacts
-	// Admitted: it may attach its HostedCluster.
-	Admitted bool
-	// Conditions, without times and generations.
-	Conditions []metav1.Condition
-	// Recheck says when a held address expires; 0: nothing is held.
-	Recheck time.Duration
-}
-
-// ForAttachment computes the facts of one attachment. What its status holds
-// already counts as the last good value.
-func ForAttachment(w World, attachment *v1alpha1.InfraClusterAttachment, now time.Time) Attachment {
-	return Attachment{}
 }

@@ -1,0 +1,232 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/densityops/oooi/operator/internal/images"
+	"github.com/densityops/oooi/operator/internal/offline"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// renderOptions are the flags of `operator render`.
+type renderOptions struct {
+	files []string
+	out   string
+	hubCA string
+	offline.Options
+}
+
+// Render is the subcommand that plans offline: objects in, children, workloads,
+// snapshots and conditions out. User mistakes go to stderr in words; an error is
+// input that cannot be read.
+func Render(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
+	o, err := parseRender(args, lookup, stderr)
+	if err != nil {
+		return err
+	}
+	var objects offline.Objects
+	for _, path := range o.files {
+		if err := readPath(&objects, path); err != nil {
+			return err
+		}
+	}
+	result, err := offline.Render(&objects, o.Options)
+	if err != nil {
+		return fmt.Errorf("rendering: %w", err)
+	}
+	slices.Sort(objects.Ignored)
+	for _, kind := range slices.Compact(objects.Ignored) {
+		fmt.Fprintf(stderr, "ignored: %s\n", kind)
+	}
+	for _, problem := range result.Problems {
+		fmt.Fprintln(stderr, problem)
+	}
+	if o.out == "" {
+		return streamResult(result, stdout)
+	}
+	return writeResult(result, o.out)
+}
+
+func parseRender(args []string, lookup func(string) (string, bool), stderr io.Writer) (renderOptions, error) {
+	o := renderOptions{}
+	set := flag.NewFlagSet("render", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	set.Func("f", "file or directory of YAML or JSON objects; may be given more than once, - is standard input", func(path string) error {
+		o.files = append(o.files, path)
+		return nil
+	})
+	set.StringVar(&o.out, "o", "", "directory to write children.yaml, workloads.yaml, status.yaml and snapshots/ to; default standard output")
+	set.BoolVar(&o.Render.OpenShift, "enable-openshift", false, "render SCC RoleBindings")
+	scc := set.String("scc", string(render.SCCReference), "reference or minimal")
+	fence := set.String("fence", string(offline.FenceAuto), "auto, on or off")
+	set.StringVar(&o.Render.Hub, "hub", "oooi-hub.oooi-system.svc:8443", "address of the operator's gRPC server")
+	set.StringVar(&o.Render.HubIP, "hub-ip", "", "ClusterIP of the hub's Service")
+	set.StringVar(&o.hubCA, "hub-ca", "", "PEM bundle of the hub's CA")
+	now := set.String("now", "", "time of the plan, RFC 3339; default the clock's")
+	if err := set.Parse(args); err != nil {
+		return o, fmt.Errorf("reading flags: %w", err)
+	}
+	o.files = append(o.files, set.Args()...)
+	o.Render.SCC, o.Fence, o.Render.Images = render.SCC(*scc), offline.Fence(*fence), images.For(lookup)
+	return o, o.complete(*now)
+}
+
+// complete validates the flags and reads what they name.
+func (o *renderOptions) complete(now string) error {
+	if len(o.files) == 0 {
+		return errors.New("render needs at least one -f FILE")
+	}
+	if o.Render.SCC != render.SCCReference && o.Render.SCC != render.SCCMinimal {
+		return fmt.Errorf("--scc %q must be reference or minimal", o.Render.SCC)
+	}
+	if !slices.Contains([]offline.Fence{offline.FenceAuto, offline.FenceOn, offline.FenceOff}, o.Fence) {
+		return fmt.Errorf("--fence %q must be auto, on or off", o.Fence)
+	}
+	o.Now = time.Now()
+	if now != "" {
+		at, err := time.Parse(time.RFC3339, now)
+		if err != nil {
+			return fmt.Errorf("reading --now: %w", err)
+		}
+		o.Now = at
+	}
+	if o.hubCA != "" {
+		pem, err := os.ReadFile(o.hubCA)
+		if err != nil {
+			return fmt.Errorf("reading --hub-ca: %w", err)
+		}
+		o.Render.HubCA = pem
+	}
+	return nil
+}
+
+// readPath reads a file, or every YAML and JSON file below a directory.
+func readPath(objects *offline.Objects, path string) error {
+	if path == "-" {
+		text, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return fmt.Errorf("reading standard input: %w", err)
+		}
+		return objects.Read("standard input", text)
+	}
+	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if file != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		return objects.Read(file, text)
+	})
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return nil
+}
+
+// part of a result is one file.
+type part struct {
+	name    string
+	objects []render.Object
+	without string
+}
+
+func partsOf(r offline.Result) []part {
+	return []part{
+		{"children.yaml", r.Children, "status"}, {"workloads.yaml", r.Workloads, "status"}, {"status.yaml", r.Status, "spec"},
+	}
+}
+
+// streamResult writes everything as one YAML stream.
+func streamResult(r offline.Result, stdout io.Writer) error {
+	var parts [][]byte
+	for _, part := range partsOf(r) {
+		text, err := offline.YAML(part.objects, part.without)
+		if err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		if len(text) > 0 {
+			parts = append(parts, text)
+		}
+	}
+	_, err := stdout.Write(bytes.Join(parts, []byte("---\n")))
+	if err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
+
+// writeResult writes the parts into a directory; snapshots of children that are
+// no more are removed.
+func writeResult(r offline.Result, dir string) error {
+	snapshots := filepath.Join(dir, "snapshots")
+	if err := os.MkdirAll(snapshots, 0o755); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	for _, part := range partsOf(r) {
+		text, err := offline.YAML(part.objects, part.without)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", part.name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, part.name), text, 0o644); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+	written := map[string]bool{}
+	for _, s := range r.Snapshots {
+		name := s.Child.Name + ".json"
+		if written[name] {
+			name = s.Child.Namespace + "_" + name
+		}
+		written[name] = true
+		text, err := s.Pretty()
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+		if err := replaceFile(filepath.Join(snapshots, name), text); err != nil {
+			return err
+		}
+	}
+	return removeStale(snapshots, written)
+}
+
+// replaceFile writes whole files only: an agent may be watching this one.
+func replaceFile(path string, text []byte) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, text, 0o644); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
+
+func removeStale(dir string, written map[string]bool) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") && !written[e.Name()] {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("removing a stale snapshot: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package facts
+
+import (
+	"net/netip"
+	"strings"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/plan"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// Inputs for the plan of one Infra.
+func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
+	in := plan.Inputs{Infra: infraOf(infra), HubNetworks: w.HubNetworks, ClusterIPs: map[plan.Key]netip.Addr{}}
+	for i := range w.Infras {
+		if s := &w.Infras[i]; s.Namespace != infra.Namespace || s.Name != infra.Name {
+			in.Siblings = append(in.Siblings, infraOf(s))
+		}
+	}
+	for i := range w.Attachments {
+		in.Attachments = append(in.Attachments, attachmentOf(&w.Attachments[i]))
+	}
+	for i := range w.DHCPServers {
+		if d := &w.DHCPServers[i]; isChild(d, infra, render.ComponentDHCP) && d.Status.Agent != nil {
+			in.Bindings = append(in.Bindings, bindingsOf(d.Status.Agent.Bindings)...)
+		}
+	}
+	for i := range w.ProxyServers {
+		if p := &w.ProxyServers[i]; isChild(p, infra, render.ComponentProxy) {
+			for _, l := range p.Spec.ExternalListeners {
+				in.Listeners = append(in.Listeners, plan.HeldPort{Attachment: string(l.Name), Port: uint16(l.Port)})
+			}
+		}
+	}
+	for i := range w.NetworkAttachments {
+		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
+	}
+	for i := range w.Services {
+		s := &w.Services[i]
+		if ip, err := plan.ParseIPv4(s.Spec.ClusterIP); err == nil {
+			in.ClusterIPs[plan.Key{Namespace: s.Namespace, Name: s.Name}] = ip
+		}
+		if held, found := heldPort(s, infra); found {
+			in.HeldPorts = append(in.HeldPorts, held)
+		}
+	}
+	return in
+}
+
+// isChild says whether o is an Infra's own child: a user may have made one of
+// that name before.
+func isChild(o metav1.Object, infra *v1alpha1.Infra, component string) bool {
+	if o.GetNamespace() != infra.Namespace || o.GetName() != render.ChildName(infra.Name, component) {
+		return false
+	}
+	owner := metav1.GetControllerOf(o)
+	return owner == nil || owner.Kind == "Infra" && owner.Name == infra.Name
+}
+
+// heldPort is the pod port that an external Service of the Infra leads to.
+func heldPort(s *corev1.Service, infra *v1alpha1.Infra) (plan.HeldPort, bool) {
+	ours := s.Namespace == infra.Namespace && s.Labels[render.LabelComponent] == render.ComponentExternal &&
+		s.Labels[render.LabelManagedBy] == render.ManagedBy && s.Labels[render.LabelInfra] == infra.Name
+	if !ours || len(s.Spec.Ports) == 0 || s.Spec.Ports[0].TargetPort.Type != intstr.Int {
+		return plan.HeldPort{}, false
+	}
+	return plan.HeldPort{Attachment: s.Labels[render.LabelAttachment], Port: uint16(s.Spec.Ports[0].TargetPort.IntValue())}, true
+}
+
+func infraOf(i *v1alpha1.Infra) plan.Infra {
+	out := plan.Infra{
+		Key: plan.Key{Namespace: i.Namespace, Name: i.Name}, UID: string(i.UID), Created: i.CreationTimestamp.Time,
+		Spec: i.Spec, Network: i.Status.Network, InForce: i.Status.InForce,
+	}
+	out.InternalProxyIP, _ = plan.ParseIPv4(string(i.Status.InternalProxyIP))
+	return out
+}
+
+// attachmentOf reads what the attachment controller has recorded. A value that
+// cannot be read is left out.
+func attachmentOf(a *v1alpha1.InfraClusterAttachment) plan.Attachment {
+	out := plan.Attachment{
+		Key: plan.Key{Namespace: a.Namespace, Name: a.Name}, UID: string(a.UID), Created: a.CreationTimestamp.Time,
+		Deleting: a.DeletionTimestamp != nil, Spec: a.Spec,
+		HostedClusterUID:      a.Status.Observed.HostedClusterUID,
+		ControlPlaneNamespace: string(a.Status.ControlPlaneNamespace), Machines: a.Status.Observed.Machines,
+	}
+	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionAdmitted); c != nil && c.Status == metav1.ConditionFalse {
+		out.Refusal = plan.Reason{Reason: c.Reason, Message: c.Message}
+	}
+	for _, s := range a.Status.Observed.Services {
+		if ip, err := plan.ParseIPv4(string(s.ClusterIP)); err == nil {
+			out.Services = append(out.Services, plan.Service{Role: s.Role, IP: ip, Port: uint16(s.Port)})
+		}
+	}
+	for _, w := range a.Status.Observed.Workers {
+		if ip, err := plan.ParseIPv4(string(w.Address)); err == nil {
+			out.Workers = append(out.Workers, plan.Worker{Address: ip, Machine: w.Machine, Held: w.LastSeen != nil})
+		}
+	}
+	for _, r := range a.Status.Observed.Ranges {
+		if p, err := netip.ParsePrefix(r); err == nil && p.Addr().Is4() {
+			out.Networks = append(out.Networks, p.Masked())
+		}
+	}
+	if apps := a.Status.AppsIngressStatus; apps != nil {
+		out.AppsIP, _ = plan.ParseIPv4(string(apps.ExternalIP))
+		out.AppsHostname, out.AppsApplied = apps.ExternalHostname, len(apps.Applied) > 0
+	}
+	return out
+}
+
+func bindingsOf(list []v1alpha1.DHCPBinding) []plan.Binding {
+	var out []plan.Binding
+	for _, b := range list {
+		ip, err := plan.ParseIPv4(string(b.IP))
+		if err != nil {
+			continue
+		}
+		binding := plan.Binding{Address: ip}
+		if b.VMName != "" {
+			binding.VM = plan.Key{Namespace: b.VMNamespace, Name: b.VMName}
+		}
+		out = append(out, binding)
+	}
+	return out
+}
+
+// networkOf reads what identifies a NetworkAttachmentDefinition's network. A
+// configuration that is no JSON identifies nothing.
+func networkOf(n *nadv1.NetworkAttachmentDefinition) plan.NetworkAttachment {
+	out := plan.NetworkAttachment{Key: plan.Key{Namespace: n.Namespace, Name: n.Name}}
+	config, err := parseNetConf(n.Spec.Config)
+	if err != nil {
+		return out
+	}
+	out.Network, out.Type, out.VLAN, out.MTU = strings.TrimSpace(config.Name), config.Type, config.vlan(), config.MTU
+	out.Master = config.master()
+	return out
+}

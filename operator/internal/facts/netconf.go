@@ -1,0 +1,55 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// netConf is what we read of a CNI configuration: one plugin, or the first of a
+// list. OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in
+// different words.
+type netConf struct {
+	Name                string    `json:"name"`
+	Type                string    `json:"type"`
+	MTU                 int       `json:"mtu"`
+	Bridge              string    `json:"bridge"`
+	Master              string    `json:"master"`
+	PhysicalNetworkName string    `json:"physicalNetworkName"`
+	Topology            string    `json:"topology"`
+	VLAN                int       `json:"vlan"`
+	VLANID              int       `json:"vlanID"`
+	VLANIDLower         int       `json:"vlanId"`
+	Plugins             []netConf `json:"plugins"`
+}
+
+func parseNetConf(text string) (netConf, error) {
+	var c netConf
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return c, fmt.Errorf("parsing CNI configuration: %w", err)
+	}
+	if len(c.Plugins) > 0 {
+		first := c.Plugins[0]
+		first.Name = c.Name
+		return first, nil
+	}
+	return c, nil
+}
+
+// master is what the network lies on.
+func (c netConf) master() string {
+	for _, m := range []string{c.Bridge, c.Master, c.PhysicalNetworkName} {
+		if m != "" {
+			return m
+		}
+	}
+	return ""
+}
+
+func (c netConf) vlan() int {
+	for _, v := range []int{c.VLAN, c.VLANID, c.VLANIDLower} {
+		if v != 0 {
+			return v
+		}
+	}
+	return 0
+}

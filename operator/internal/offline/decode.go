@@ -1,0 +1,189 @@
+package offline
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/facts"
+	"github.com/densityops/oooi/operator/internal/plan"
+)
+
+// Objects are what was read.
+type Objects struct {
+	World      facts.World
+	DNSServers []v1alpha1.DNSServer
+	// Ignored are the kinds that say nothing to the planner.
+	Ignored []string
+}
+
+// Read adds the documents of one file, which name is of.
+func (o *Objects) Read(name string, text []byte) error {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for n := 1; ; n++ {
+		doc, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := o.document(doc); err != nil {
+			return fmt.Errorf("reading %s, document %d: %w", name, n, err)
+		}
+	}
+}
+
+func (o *Objects) document(doc []byte) error {
+	var content map[string]any
+	if err := yaml.Unmarshal(doc, &content); err != nil {
+		return fmt.Errorf("parsing YAML: %w", err)
+	}
+	if len(content) == 0 {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: normal(content)}
+	if !u.IsList() {
+		return o.add(u)
+	}
+	return u.EachListItem(func(item runtime.Object) error { return o.add(item.(*unstructured.Unstructured)) })
+}
+
+// normal turns the numbers of YAML into those of JSON: int64 or float64.
+func normal(content map[string]any) map[string]any {
+	return runtime.DeepCopyJSON(numbers(content).(map[string]any))
+}
+
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = numbers(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = numbers(e)
+		}
+	case int:
+		return int64(v)
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return v
+}
+
+// add sorts one object into the world.
+func (o *Objects) add(u *unstructured.Unstructured) error {
+	if u.GetNamespace() == "" && !clusterScoped[u.GetKind()] {
+		u.SetNamespace("default")
+	}
+	read, found := o.readers()[u.GroupVersionKind().GroupKind()]
+	if !found {
+		o.Ignored = append(o.Ignored, u.GetAPIVersion()+" "+u.GetKind())
+		return nil
+	}
+	if err := read(u); err != nil {
+		return fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return nil
+}
+
+var clusterScoped = map[string]bool{"Namespace": true, "Node": true, "Network": true, "ServiceCIDR": true}
+
+// into decodes an object and appends it to a list.
+func into[T any](list *[]T) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
+		var t T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
+			return fmt.Errorf("decoding: %w", err)
+		}
+		*list = append(*list, t)
+		return nil
+	}
+}
+
+func (o *Objects) readers() map[schema.GroupKind]func(*unstructured.Unstructured) error {
+	w := &o.World
+	own := v1alpha1.GroupVersion.Group
+	return map[schema.GroupKind]func(*unstructured.Unstructured) error{
+		{Group: own, Kind: "Infra"}:                                     into(&w.Infras),
+		{Group: own, Kind: "InfraClusterAttachment"}:                    into(&w.Attachments),
+		{Group: own, Kind: "DHCPServer"}:                                into(&w.DHCPServers),
+		{Group: own, Kind: "DNSServer"}:                                 into(&o.DNSServers),
+		{Group: own, Kind: "ProxyServer"}:                               into(&w.ProxyServers),
+		{Kind: "Namespace"}:                                             into(&w.Namespaces),
+		{Kind: "Service"}:                                               into(&w.Services),
+		{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}: into(&w.NetworkAttachments),
+		{Group: "hypershift.openshift.io", Kind: "HostedCluster"}:       into(&w.HostedClusters),
+		{Group: "hypershift.openshift.io", Kind: "HostedControlPlane"}:  into(&w.HostedControlPlanes),
+		{Group: "hypershift.openshift.io", Kind: "NodePool"}:            into(&w.NodePools),
+		{Group: "cluster.x-k8s.io", Kind: "Machine"}:                    o.machine,
+		{Group: "kubevirt.io", Kind: "VirtualMachineInstance"}:          o.vmi,
+		{Group: "kubevirt.io", Kind: "VirtualMachine"}:                  func(*unstructured.Unstructured) error { return nil },
+		{Kind: "Node"}: o.node,
+		{Group: "networking.k8s.io", Kind: "ServiceCIDR"}: o.serviceCIDR,
+		{Group: "config.openshift.io", Kind: "Network"}:   o.network,
+	}
+}
+
+func (o *Objects) machine(u *unstructured.Unstructured) error {
+	o.World.Machines = append(o.World.Machines, facts.MachineOf(u))
+	return nil
+}
+
+func (o *Objects) vmi(u *unstructured.Unstructured) error {
+	if o.World.VMIs == nil {
+		o.World.VMIs = map[plan.Key]bool{}
+	}
+	o.World.VMIs[plan.Key{Namespace: u.GetNamespace(), Name: u.GetName()}] = true
+	return nil
+}
+
+func (o *Objects) node(u *unstructured.Unstructured) error {
+	var n corev1.Node
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &n); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	o.hubNetworks(n.Spec.PodCIDRs...)
+	return nil
+}
+
+func (o *Objects) serviceCIDR(u *unstructured.Unstructured) error {
+	var s networkingv1.ServiceCIDR
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	o.hubNetworks(s.Spec.CIDRs...)
+	return nil
+}
+
+func (o *Objects) network(u *unstructured.Unstructured) error {
+	var n configv1.Network
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &n); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	for _, c := range n.Status.ClusterNetwork {
+		o.hubNetworks(c.CIDR)
+	}
+	o.hubNetworks(n.Status.ServiceNetwork...)
+	return nil
+}
+
+// hubNetworks of the management cluster; unknown ones are skipped.
+func (o *Objects) hubNetworks(cidrs ...string) {
+	o.World.HubNetworks = append(o.World.HubNetworks, facts.Networks(cidrs)...)
+}

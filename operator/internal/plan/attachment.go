@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+// Aliases are the names that every Kubernetes client knows (behaviour D3).
+var Aliases = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+
+// The defaults of *.apps' ports (behaviour A2).
+const (
+	defaultHTTP  = 80
+	defaultHTTPS = 443
+)
+
+// label is a DNS label of RFC 1123.
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Domain is an attachment's domain in lower case without a trailing dot.
+func Domain(d v1alpha1.AttachmentDNS) string {
+	return strings.TrimSuffix(strings.ToLower(string(d.ClusterName)+"."+string(d.BaseDomain)), ".")
+}
+
+// CheckAttachment names what is wrong with an attachment's spec, whatever the
+// API server has let through (behaviour A5); empty: nothing.
+func CheckAttachment(s v1alpha1.InfraClusterAttachmentSpec) string {
+	if s.HostedClusterRef.Name == "" {
+		return "hostedClusterRef.name must be set"
+	}
+	if fault := checkDomain(s.DNS); fault != "" {
+		return fault
+	}
+	if s.ControlPlaneNamespace != "" && !label.MatchString(string(s.ControlPlaneNamespace)) {
+		return fmt.Sprintf("controlPlaneNamespace %q must be the name of a namespace", s.ControlPlaneNamespace)
+	}
+	return ""
+}
+
+func checkDomain(d v1alpha1.AttachmentDNS) string {
+	for _, part := range []struct {
+		field string
+		value v1alpha1.DomainName
+	}{{"dns.clusterName", d.ClusterName}, {"dns.baseDomain", d.BaseDomain}} {
+		for l := range strings.SplitSeq(string(part.value), ".") {
+			if !label.MatchString(l) {
+				return fmt.Sprintf("%s %q must be a lower-case DNS name without a trailing dot", part.field, part.value)
+			}
+		}
+	}
+	domain := string(d.ClusterName) + "." + string(d.BaseDomain)
+	if len(domain) > 241 {
+		return "dns.clusterName.baseDomain must be at most 241 characters: konnectivity.<domain> must fit into 253"
+	}
+	if slices.ContainsFunc(Aliases, func(a string) bool { return a == domain || strings.HasSuffix(a, "."+domain) }) {
+		return fmt.Sprintf("dns.clusterName.baseDomain %s shadows a service alias of Kubernetes", domain)
+	}
+	if strings.HasSuffix("."+string(d.BaseDomain), ".cluster.local") {
+		return fmt.Sprintf("dns.baseDomain %s lies in cluster.local", d.BaseDomain)
+	}
+	return ""
+}
+
+// AppsPorts are the ports of *.apps with their defaults.
+func AppsPorts(p v1alpha1.AppsPorts) (http, https uint16) {
+	http, https = uint16(p.HTTP), uint16(p.HTTPS)
+	if http == 0 {
+		http = defaultHTTP
+	}
+	if https == 0 {
+		https = defaultHTTPS
+	}
+	return http, https
+}
+
+// checkApps names what is wrong with appsIngress alone.
+func checkApps(a v1alpha1.AppsIngress) (Range, string) {
+	if a.MetalLB.AddressPoolName == "" || a.MetalLB.IPAddressPoolRange == "" {
+		return Range{}, "appsIngress.metallb.addressPoolName and ipAddressPoolRange are required when appsIngress.enabled is true"
+	}
+	r, err := ParseRange(string(a.MetalLB.IPAddressPoolRange))
+	if err != nil {
+		return Range{}, "appsIngress.metallb.ipAddressPoolRange " + err.Error()
+	}
+	if fault := checkPorts(a.Ports); fault != "" {
+		return Range{}, fault
+	}
+	for _, key := range []string{"metallb.universe.tf/address-pool", "metallb.io/address-pool"} {
+		if _, found := a.Service.Annotations[key]; found {
+			return Range{}, "appsIngress.service.annotations must not hold the address-pool annotation: it is made from metallb.addressPoolName"
+		}
+	}
+	return r, ""
+}
+
+func checkPorts(p v1alpha1.AppsPorts) string {
+	for _, port := range []v1alpha1.Port{p.HTTP, p.HTTPS} {
+		if port < 0 || port > 65535 {
+			return fmt.Sprintf("appsIngress.ports.http and https must be between 1 and 65535: %d", port)
+		}
+	}
+	http, https := AppsPorts(p)
+	if slices.Contains([]uint16{53, 443, 6443}, http) {
+		return fmt.Sprintf("appsIngress.ports.http %d must not be 53, 443 or 6443", http)
+	}
+	if slices.Contains([]uint16{53, 80, 6443}, https) {
+		return fmt.Sprintf("appsIngress.ports.https %d must not be 53, 80 or 6443", https)
+	}
+	if http == https {
+		return fmt.Sprintf("appsIngress.ports.http and https must differ, both are %d", http)
+	}
+	for _, port := range []uint16{http, https} {
+		if port == 9901 || port >= 9090 && port <= 9099 || port >= 20000 && port <= 20999 {
+			return fmt.Sprintf("appsIngress.ports.http and https must not be 9901, 9090-9099 or 20000-20999: %d", port)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+// The pod ports of external Services (behaviour F3).
+const (
+	firstExternalPort = 20000
+	lastExternalPort  = 20249
+)
+
+// externalPorts gives each attachment with an external Service a pod port. One
+// that it has it keeps, also while it is excluded: its Service leads there, and
+// must never reach another cluster's names. wanting are sorted by name.
+func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
+	out := map[string]uint16{}
+	used := map[uint16]bool{}
+	wants := func(name string) bool {
+		return slices.ContainsFunc(wanting, func(c *candidate) bool { return c.Name == name })
+	}
+	keep := func(name string, port uint16) {
+		if port < firstExternalPort || port > lastExternalPort || used[port] || out[name] != 0 {
+			return
+		}
+		used[port] = true
+		if wants(name) {
+			out[name] = port
+		}
+	}
+	for _, h := range sortHeld(in.Listeners) {
+		keep(h.Attachment, h.Port)
+	}
+	for _, r := range sortInForce(in.Infra.InForce) {
+		keep(string(r.Attachment), uint16(r.ExternalPort))
+	}
+	for _, h := range sortHeld(in.HeldPorts) {
+		keep(h.Attachment, h.Port)
+	}
+	next := uint16(firstExternalPort)
+	for _, c := range wanting {
+		if out[c.Name] != 0 {
+			continue
+		}
+		for next <= lastExternalPort && used[next] {
+			next++
+		}
+		if next > lastExternalPort {
+			break
+		}
+		used[next] = true
+		out[c.Name] = next
+	}
+	return out
+}
+
+// externalListeners are the proxy's, sorted by name. One of an attachment that
+// is excluded has no backends; it holds the port.
+func externalListeners(ports map[string]uint16, wanting []*candidate, backends []v1alpha1.ProxyBackend) []v1alpha1.ProxyExternalListener {
+	var out []v1alpha1.ProxyExternalListener
+	for _, c := range wanting {
+		if ports[c.Name] == 0 {
+			continue
+		}
+		l := v1alpha1.ProxyExternalListener{Name: v1alpha1.ObjectName(c.Name), Port: int32(ports[c.Name])}
+		for _, b := range backends {
+			if c.included() && slices.Contains([]string{c.Name + "/oauth", c.Name + "/ignition", c.Name + "/konnectivity"}, b.Name) {
+				l.Backends = append(l.Backends, b.Name)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func sortHeld(held []HeldPort) []HeldPort {
+	held = slices.Clone(held)
+	slices.SortFunc(held, func(a, b HeldPort) int {
+		if a.Attachment != b.Attachment {
+			return compareKeys(Key{Name: a.Attachment}, Key{Name: b.Attachment})
+		}
+		return int(a.Port) - int(b.Port)
+	})
+	return held
+}
+
+func sortInForce(records []v1alpha1.AttachmentInForce) []v1alpha1.AttachmentInForce {
+	records = slices.Clone(records)
+	slices.SortFunc(records, func(a, b v1alpha1.AttachmentInForce) int {
+		return compareKeys(Key{Name: string(a.Attachment)}, Key{Name: string(b.Attachment)})
+	})
+	return records
+}

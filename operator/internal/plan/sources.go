@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+// sourcesOf decides which worker addresses select which attachment (behaviour
+// F1). own are the attachments of this Infra; one that is excluded still has
+// its workers on the VLAN, so its claims make an address ambiguous too. It
+// returns the addresses by attachment and the ambiguous ones as problems.
+func sourcesOf(in Inputs, n *network, own []*candidate, ranges []Range) (map[Key][]netip.Addr, []Problem) {
+	leased := leasesByAddress(in.Bindings)
+	usable := func(a netip.Addr) bool {
+		if !isHost(n.cidr, a) || slices.Contains(n.reserved(), a) {
+			return false
+		}
+		return !slices.ContainsFunc(ranges, func(r Range) bool { return r.Contains(a) })
+	}
+	claims, held := sourceClaims{}, sourceClaims{}
+	claim := func(to sourceClaims, a netip.Addr, who int) {
+		if usable(a) && !slices.Contains(to[a], who) {
+			to[a] = append(to[a], who)
+		}
+	}
+	for i, c := range own {
+		if c.HostedClusterUID == "" {
+			continue
+		}
+		for _, w := range c.Workers {
+			// A guest agent, and so the Machine, says what the tenant likes; the
+			// lease says whose the address is.
+			if vm, found := leased[w.Address]; found && vm.Namespace != c.ControlPlaneNamespace {
+				continue
+			}
+			if w.Held {
+				claim(held, w.Address, i)
+				continue
+			}
+			claim(claims, w.Address, i)
+		}
+		for a, vm := range leased {
+			if vm.Namespace == c.ControlPlaneNamespace && slices.Contains(c.Machines, vm.Name) {
+				claim(claims, a, i)
+			}
+		}
+	}
+	for a, who := range held {
+		if len(claims[a]) == 0 {
+			claims[a] = who
+		}
+	}
+	return resolveSources(in.Infra.Key, own, claims)
+}
+
+// resolveSources gives each address to its one claimant.
+func resolveSources(infra Key, own []*candidate, claims sourceClaims) (map[Key][]netip.Addr, []Problem) {
+	out := map[Key][]netip.Addr{}
+	var problems []Problem
+	for _, a := range claims.ambiguous() {
+		names := make([]string, 0, len(claims[a]))
+		for _, who := range claims[a] {
+			names = append(names, own[who].Name)
+		}
+		slices.Sort(names)
+		problems = append(problems, Problem{"Infra", infra, Reason{
+			v1alpha1.ReasonDuplicateSourceIP, fmt.Sprintf("%s is claimed by %s and selects none of them", a, strings.Join(names, ", ")),
+		}})
+	}
+	for a, who := range claims {
+		if len(who) == 1 && own[who[0]].included() {
+			out[own[who[0]].Key] = append(out[own[who[0]].Key], a)
+		}
+	}
+	for key := range out {
+		sortAddrs(out[key])
+	}
+	return out, problems
+}
+
+// leasesByAddress are the leases of known VMs. An address that stands there for
+// two VMs is nobody's.
+func leasesByAddress(bindings []Binding) map[netip.Addr]Key {
+	out := map[netip.Addr]Key{}
+	twice := map[netip.Addr]bool{}
+	for _, b := range bindings {
+		if b.VM == (Key{}) || !b.Address.IsValid() {
+			continue
+		}
+		if other, found := out[b.Address]; found && other != b.VM {
+			twice[b.Address] = true
+		}
+		out[b.Address] = b.VM
+	}
+	for a := range twice {
+		out[a] = Key{}
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+)
+
+// world is the inputs with the networks parsed.
+type world struct {
+	in       Inputs
+	own      *network
+	networks map[Key]*network
+	refusal  Reason
+}
+
+// survey parses every Infra's network and judges the planned one's.
+func survey(in Inputs) *world {
+	w := &world{in: in, networks: map[Key]*network{}}
+	for _, s := range in.Siblings {
+		n := parseNetwork(s)
+		w.networks[s.Key] = &n
+	}
+	n := parseNetwork(in.Infra)
+	w.own = &n
+	w.networks[in.Infra.Key] = &n
+	w.refusal = w.judgeNetwork()
+	return w
+}
+
+// judgeNetwork says why nothing of the Infra can be provisioned.
+func (w *world) judgeNetwork() Reason {
+	if w.own.fault != "" {
+		return Reason{v1alpha1.ReasonInvalidConfiguration, w.own.fault}
+	}
+	for _, hub := range slices.SortedFunc(slices.Values(w.in.HubNetworks), comparePrefixes) {
+		if hub.Overlaps(w.own.cidr) {
+			return Reason{v1alpha1.ReasonNetworkOverlap, fmt.Sprintf(
+				"networkConfig.cidr %s overlaps %s, a pod or service network of the management cluster", w.own.cidr, hub)}
+		}
+	}
+	refused := accept(w.netClaims(), func(c netClaim) rank { return c.rank }, netClaimsCollide)
+	if by, found := refused[w.in.Infra.Key]; found {
+		return Reason{v1alpha1.ReasonDuplicateNetwork, fmt.Sprintf(
+			"networkConfig.cidr %s: Infra %s holds %s on the same network", w.own.cidr, by.name, by.describe())}
+	}
+	return Reason{}
+}
+
+func (c netClaim) describe() string {
+	names := make([]string, len(c.servers))
+	for i, s := range c.servers {
+		names[i] = s.String()
+	}
+	return strings.TrimSuffix(c.cidr.String()+" with servers "+strings.Join(names, ", "), " with servers ")
+}
+
+// netClaims are what the Infras of one network want, and what those hold that
+// want something else by now.
+func (w *world) netClaims() []netClaim {
+	var out []netClaim
+	for _, i := range append([]Infra{w.in.Infra}, w.in.Siblings...) {
+		n := w.networks[i.Key]
+		if !w.near(i.Key) {
+			continue
+		}
+		holds := i.Network != nil
+		if n.fault == "" {
+			out = append(out, netClaim{
+				rank: rank{inForce: holds && *i.Network == *n.inForce(), created: i.Created, name: i.Key},
+				cidr: n.cidr, servers: n.servers(), dhcp: enabled(i.Spec.InfraComponents.DHCP.Enabled) && n.dhcpFault == "",
+			})
+		}
+		if holds && i.Key != w.in.Infra.Key && (n.fault != "" || *i.Network != *n.inForce()) {
+			out = append(out, heldClaim(i)...)
+		}
+	}
+	return out
+}
+
+// heldClaim is what an Infra's status records.
+func heldClaim(i Infra) []netClaim {
+	cidr, err := ParseCIDR(string(i.Network.CIDR))
+	if err != nil {
+		return nil
+	}
+	c := netClaim{rank: rank{inForce: true, created: i.Created, name: i.Key}, cidr: cidr, dhcp: i.Network.DHCPServerIP != ""}
+	for _, ip := range []v1alpha1.IPv4{i.Network.DHCPServerIP, i.Network.DNSServerIP, i.Network.ProxyServerIP} {
+		if a, err := ParseIPv4(string(ip)); err == nil {
+			c.servers = append(c.servers, a)
+		}
+	}
+	c.servers = sortAddrs(c.servers)
+	return []netClaim{c}
+}
+
+// near says whether an Infra is on the planned one's network.
+func (w *world) near(infra Key) bool {
+	n, found := w.networks[infra]
+	if !found {
+		return false
+	}
+	return sameNetwork(w.attachment(n.nad), w.attachment(w.own.nad))
+}
+
+// attachment is what is known of a NetworkAttachmentDefinition.
+func (w *world) attachment(nad Key) NetworkAttachment {
+	for _, a := range w.in.NetworkAttachments {
+		if a.Key == nad {
+			return a
+		}
+	}
+	return NetworkAttachment{Key: nad}
+}
+
+// twins are every NetworkAttachmentDefinition of the network, sorted (behaviour C3).
+func (w *world) twins() []v1alpha1.NetworkAttachment {
+	own := w.attachment(w.own.nad)
+	keys := []Key{own.Key}
+	for _, a := range w.in.NetworkAttachments {
+		if sameNetwork(a, own) {
+			keys = append(keys, a.Key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	keys = slices.Compact(keys)
+	if len(keys) > maxTwins {
+		keys = keys[:maxTwins]
+	}
+	out := make([]v1alpha1.NetworkAttachment, len(keys))
+	for i, k := range keys {
+		out[i] = v1alpha1.NetworkAttachment{Namespace: v1alpha1.NamespaceName(k.Namespace), Name: v1alpha1.ObjectName(k.Name)}
+	}
+	return out
+}
+
+// maxTwins is what the DHCPServer's schema takes.
+const maxTwins = 1024
+
+// refused is the Plan of an Infra that cannot be provisioned: what is there
+// stays, nothing new is made.
+func (w *world) refused() Plan {
+	i := w.in.Infra
+	p := Plan{
+		Network: i.Network, InForce: sortInForce(i.InForce), InternalProxyIP: i.InternalProxyIP, Refusal: w.refusal,
+		Problems: []Problem{{"Infra", i.Key, w.refusal}},
+	}
+	p.DHCP = Component[v1alpha1.DHCPServerSpec]{Action: Keep, Reason: w.refusal}
+	p.DNS = Component[v1alpha1.DNSServerSpec]{Action: Keep, Reason: w.refusal}
+	p.Proxy = Component[v1alpha1.ProxyServerSpec]{Action: Keep, Reason: w.refusal}
+	for _, c := range candidates(w.in) {
+		if c.own {
+			waiting := Reason{v1alpha1.ReasonWaitingForInfra, "Infra " + i.Name + ": " + w.refusal.Message}
+			p.Attachments = append(p.Attachments, Verdict{Key: c.Key, Reason: waiting})
+		}
+	}
+	return p
+}
+
+// internalProxy resolves internalProxyService: an address, or a Service by its
+// DNS name (behaviour D9). An unknown one keeps its last good address.
+func (w *world) internalProxy() (podView, Reason) {
+	name := w.in.Infra.Spec.InfraComponents.Proxy.InternalProxyService
+	if name == "" {
+		return podView{}, Reason{}
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		if a.Is4() {
+			return podView{declared: true, addr: a}, Reason{}
+		}
+		return podView{declared: true}, Reason{v1alpha1.ReasonInternalProxyServiceUnresolved,
+			fmt.Sprintf("infraComponents.proxy.internalProxyService %s must be an IPv4 address or a Service", name)}
+	}
+	key, ok := serviceKey(name, w.in.Infra.Namespace)
+	if a, found := w.in.ClusterIPs[key]; ok && found {
+		return podView{declared: true, addr: a}, Reason{}
+	}
+	return podView{declared: true, addr: w.in.Infra.InternalProxyIP}, Reason{
+		v1alpha1.ReasonInternalProxyServiceUnresolved,
+		fmt.Sprintf("infraComponents.proxy.internalProxyService %s names no Service with a ClusterIP", name),
+	}
+}
+
+// serviceKey reads NAME, NAME.NAMESPACE, NAME.NAMESPACE.svc or a longer name of
+// a Service.
+func serviceKey(name, namespace string) (Key, bool) {
+	parts := strings.Split(strings.TrimSuffix(name, "."), ".")
+	switch {
+	case len(parts) == 1:
+		return Key{namespace, parts[0]}, true
+	case len(parts) == 2 || parts[2] == "svc":
+		return Key{parts[1], parts[0]}, true
+	}
+	return Key{}, false
+}
