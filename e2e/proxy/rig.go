@@ -191,7 +191,9 @@ func (r *Rig) StartEnvoy(ctx context.Context) error {
 		return err
 	}
 	args := []string{r.envoy, "-c", boot, "--concurrency", "2", "--disable-hot-restart",
-		"--drain-time-s", fmt.Sprint(int(r.Drain.Seconds())), "--drain-strategy", "immediate"}
+		"--drain-time-s", fmt.Sprint(int(r.Drain.Seconds())), "--drain-strategy", "immediate",
+		// The access log's own buffer would hold lines back for ten seconds.
+		"--file-flush-interval-msec", "200"}
 	r.Envoy, err = r.Pod.Start(lab.Spec{Args: append(args, r.EnvoyArgs...), Unprivileged: true})
 	return err
 }
