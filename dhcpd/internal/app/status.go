@@ -40,7 +40,7 @@ func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
 			Total: s.Total, Active: s.Active, Free: s.Free, Declined: s.Declined, Conflicts: s.Conflicts,
 			ActiveOfTotal: fmt.Sprintf("%d/%d", s.Active, s.Total),
 		},
-		Bindings:           toBindings(t.Bindings()),
+		Bindings: toBindings(t.Bindings()),
 	}
 }
 
