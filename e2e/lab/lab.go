@@ -175,10 +175,15 @@ func Until(ctx context.Context, limit time.Duration, what string, check func(con
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var err error
 	for {
-		err := check(ctx)
-		if err == nil {
+		now := check(ctx)
+		if now == nil {
 			return nil
+		}
+		// What was wrong says more than that the last look at it was cut short.
+		if err == nil || ctx.Err() == nil {
+			err = now
 		}
 		select {
 		case <-ctx.Done():

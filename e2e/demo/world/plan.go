@@ -43,7 +43,7 @@ func (w *World) snapshot(plan, component string) (string, error) {
 	return string(content), err
 }
 
-// binding is a lease as dhcpd reports it, on its command line and in its status.
+// binding is a lease as dhcpd reports it in its status.
 type binding struct {
 	MACAddress  string `json:"macAddress"`
 	IP          string `json:"ip"`
@@ -83,12 +83,13 @@ func (w *World) leases(ctx context.Context) ([]binding, error) {
 	var bindings []binding
 	err := lab.Until(ctx, soon, "dhcpd's list of leases", func(ctx context.Context) error {
 		said, err := w.Pods.DHCP.Host.Exec(ctx, lab.Spec{
-			Args: []string{podBin + "/dhcpd", "leases", "-o", "json", "--state-dir", stateDir}, Unprivileged: true,
+			Args:         []string{podBin + "/dhcpd", "leases", "-output", "json", "-state-dir", stateDir},
+			Unprivileged: true, Capabilities: []string{"net_raw"},
 		})
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal([]byte(said), &bindings); err != nil {
+		if bindings, err = parseBindings(said); err != nil {
 			return fmt.Errorf("%s: %w", said, err)
 		}
 		for _, vm := range w.VMs {
@@ -99,6 +100,23 @@ func (w *World) leases(ctx context.Context) ([]binding, error) {
 		return nil
 	})
 	return bindings, err
+}
+
+// parseBindings makes bindings of what dhcpd prints of its journal.
+func parseBindings(said string) ([]binding, error) {
+	var rows []struct{ IP, State, MACAddress, VM string }
+	if err := json.Unmarshal([]byte(said), &rows); err != nil {
+		return nil, err
+	}
+	var out []binding
+	for _, r := range rows {
+		if r.State != "bound" {
+			continue
+		}
+		namespace, name, _ := strings.Cut(r.VM, "/")
+		out = append(out, binding{MACAddress: r.MACAddress, IP: r.IP, VMNamespace: namespace, VMName: name})
+	}
+	return out, nil
 }
 
 func holds(bindings []binding, vm *VM) bool {

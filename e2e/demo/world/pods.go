@@ -171,7 +171,7 @@ func (w *World) fence(ctx context.Context, p *Pod) error {
 		return err
 	}
 	_, err := p.Host.Exec(ctx, lab.Spec{
-		Args:         []string{podBin + "/fence", "--server-ip", p.VLAN.String(), "--cidr", w.Network.CIDR.String()},
+		Args:         []string{podBin + "/fence", "--server-ip", p.VLAN.String()},
 		Unprivileged: true, UID: "0", Capabilities: []string{"net_admin"},
 	})
 	return err
@@ -253,7 +253,7 @@ func (w *World) dhcpd(ctx context.Context) error {
 	}
 	_, err := w.start(p.Host, "dhcpd", lab.Spec{
 		Args: []string{podBin + "/dhcpd", "serve", "--listen", p.IP.String() + ":9091", "--objects", "/run/oooi/objects"},
-		Env:  p.environment(), Capabilities: []string{"net_raw"},
+		Env:  p.environment(), Unprivileged: true, Capabilities: []string{"net_raw"},
 	})
 	return err
 }
