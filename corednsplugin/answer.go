@@ -37,7 +37,10 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // that it has, and in lower case into low; n is its length. Escapes are \X and
 // \DDD (RFC 1035 section 5.1), as the message parser writes them.
 func (s *scratch) packName(out []byte, name string) (n int, err error) {
-	if name == "." {
+	switch name {
+	case "":
+		return 0, errName
+	case ".":
 		out[0], s.low[0] = 0, 0
 		return 1, nil
 	}
