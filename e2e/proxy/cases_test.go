@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"bytes"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// input is a ClientHello as a real client sent it, byte by byte.
+func input(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return b
+}
+
+// paced sends parts of data with a pause between them and says who answers.
+func (w *world) paced(source netip.Addr, port uint16, data []byte, size int, pause time.Duration) string {
+	w.t.Helper()
+	c, err := Dial(w.t.Context(), w.VMs, source, netip.AddrPortFrom(VLANIP, port))
+	require.NoError(w.t, err)
+	defer c.Close()
+	require.NoError(w.t, c.SetNoDelay(true))
+	for tick := time.NewTicker(pause); len(data) > size; {
+		_, err := c.Write(data[:size])
+		require.NoError(w.t, err)
+		data = data[size:]
+		<-tick.C
+	}
+	name, err := hear(c, data, 0)
+	if err != nil {
+		return "closed"
+	}
+	return name
+}
+
+// case C29; hazards 160, 161.
+func TestAPostQuantumHelloInTwoSegments(t *testing.T) {
+	w := newWorld(t).start()
+	for _, c := range []struct {
+		file, want string
+		port       uint16
+	}{{"tls-pq-1600", "a-api", 6443}, {"tls-oauth-b", "b-oauth", 443}} {
+		data := input(t, c.file)
+		require.Equal(t, c.want, w.paced(Stranger, c.port, data, 1300, 3*time.Second), c.file)
+		w.until(2*time.Second, "the backend has all of "+c.file, func() bool { return bytes.Equal(data, w.backends[c.want].First()) })
+	}
+}
+
+// case C30; hazard 160.
+func TestAServerNameSplitAcrossRecords(t *testing.T) {
+	w := newWorld(t).start()
+	data := input(t, "tls-two-records-split-in-sni")
+	require.Equal(t, "a-konnectivity", w.from(WorkerB, 443, data, 0))
+	require.Equal(t, "a-konnectivity", w.paced(WorkerB, 443, data, 1, 20*time.Millisecond))
+	w.until(2*time.Second, "the backend has all of it", func() bool { return bytes.Equal(data, w.backends["a-konnectivity"].First()) })
+	require.Equal(t, "b-api", w.from(Stranger, 6443, Hello{Name: []byte(fqdn("api", "b")), Record: 1}.Bytes(), 0), "one byte in each record")
+}
+
+// case C30: who says five bytes and stops is closed, and reaches nobody.
+func TestASilentClientIsClosed(t *testing.T) {
+	w := newWorld(t).start()
+	accepted := w.backends["a-api"].Accepted()
+	for _, port := range []uint16{443, 6443} {
+		c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, port))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write(input(t, "tls-oauth-b")[:5])
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, c.SetReadDeadline(began.Add(30*time.Second)))
+		_, err = c.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.WithinRange(t, time.Now(), began.Add(10*time.Second), began.Add(20*time.Second), "closed at the inspector's timeout")
+	}
+	require.Equal(t, accepted, w.backends["a-api"].Accepted())
+}
+
+// case C31; hazard 154.
+func TestUpperCaseAndGreaseWithEncryptedHello(t *testing.T) {
+	w := newWorld(t).start()
+	require.Equal(t, "a-oauth", w.from(WorkerB, 443, input(t, "tls-upper-sni"), 0))
+	require.Equal(t, "a-ignition", w.from(WorkerB, 443, input(t, "tls-grease-ech"), 0), "the outer name decides")
+}
+
+// case C32; hazards 4, 152, 153, 166, 237.
+func TestSourceAndNameOfRealHellos(t *testing.T) {
+	w := newWorld(t).start()
+	cases := []struct {
+		file          string
+		port          uint16
+		a, b, unknown string
+	}{
+		{"tls-no-sni", 6443, "a-api", "b-api", "closed"},
+		{"tls-sni-kubernetes-default-svc", 6443, "a-api", "b-api", "closed"},
+		{"tls-pq-1600", 6443, "a-api", "a-api", "a-api"},
+		{"tls-sni-kubernetes-default-svc", 443, "a-api", "b-api", "closed"},
+		{"tls-no-sni", 443, "a-konnectivity", "b-konnectivity", "closed"},
+		{"tls-oauth-b", 443, "b-oauth", "b-oauth", "b-oauth"},
+	}
+	for _, c := range cases {
+		for source, want := range map[netip.Addr]string{WorkerA: c.a, WorkerB: c.b, Stranger: c.unknown} {
+			require.Equal(t, want, w.from(source, c.port, input(t, c.file), 0), "%s on %d from %s", c.file, c.port, source)
+		}
+	}
+}
+
+// case C32: one source address that both claim loses its alias, nothing else.
+func TestASourceThatBothClaimLosesItsAliasAlone(t *testing.T) {
+	w := newWorld(t)
+	w.edit(func(p map[string]any) {
+		for name, b := range backendsOf(p) {
+			if ranges, ok := b["sourcePrefixRanges"].([]any); ok {
+				b["sourcePrefixRanges"] = append(ranges, WorkerA2.String()+"/32")
+				require.NotEmpty(t, name)
+			}
+		}
+	})
+	w.start()
+	require.Equal(t, "closed", w.from(WorkerA2, 6443, Named(""), 0))
+	require.Equal(t, "closed", w.from(WorkerA2, 443, Named("kubernetes"), 0))
+	require.Equal(t, "a-api", w.from(WorkerA2, 6443, Named(fqdn("api", "a")), 0), "names do not depend on sources")
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
+	require.Equal(t, "b-api", w.from(WorkerB, 6443, Named(""), 0))
+	require.Equal(t, 6.0/2, w.metric(`oooi_xds_problems{reason="DuplicateSourceIP"}`))
+}
+
+// behaviour E4: with one attachment the fallback takes any source.
+func TestWithOneAttachmentAHelloWithoutNameReachesItsKonnectivity(t *testing.T) {
+	w := newWorld(t)
+	one, err := os.ReadFile("../../xds-manager/internal/translate/testdata/one-attachment/in.json")
+	require.NoError(t, err)
+	require.NoError(t, w.WriteSnapshot(one))
+	w.start()
+	for _, source := range []netip.Addr{WorkerA, WorkerB, Stranger} {
+		require.Equal(t, "a-konnectivity", w.from(source, 443, input(t, "tls-no-sni"), 0), "from %s", source)
+		require.Equal(t, "closed", w.from(source, 443, Named("www.example.net"), 0), "an unknown name never takes the fallback")
+	}
+	require.Equal(t, "closed", w.from(Stranger, 443, []byte("plain bytes\r\n\r\n"), 0), "plain bytes neither")
+}
