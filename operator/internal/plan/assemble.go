@@ -43,12 +43,7 @@ func rangesOf(local []*candidate, leaving []rangeClaim) []Range {
 	for _, l := range leaving {
 		out = append(out, l.Range)
 	}
-	slices.SortFunc(out, func(a, b Range) int {
-		if o := a.First.Compare(b.First); o != 0 {
-			return o
-		}
-		return a.Last.Compare(b.Last)
-	})
+	sortRanges(out)
 	return slices.Compact(out)
 }
 

@@ -93,15 +93,21 @@ func (w *world) leasedResolvers() []v1alpha1.IPv4 {
 
 // excluded is what the pool never gives (behaviour C7).
 func (w *world) excluded(declared []v1alpha1.IPv4Range, ranges []Range) []v1alpha1.IPv4Range {
-	out := slices.Clone(declared)
-	for _, a := range w.own.reserved() {
-		out = append(out, v1alpha1.IPv4Range(a.String()))
+	all := slices.Clone(ranges)
+	for _, d := range declared {
+		if r, err := ParseRange(string(d)); err == nil {
+			all = append(all, r)
+		}
 	}
-	for _, r := range ranges {
+	for _, a := range w.own.reserved() {
+		all = append(all, Range{a, a})
+	}
+	sortRanges(all)
+	var out []v1alpha1.IPv4Range
+	for _, r := range slices.Compact(all) {
 		out = append(out, v1alpha1.IPv4Range(r.String()))
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 // vmiNamespaces are the Infra's own and the control planes'.

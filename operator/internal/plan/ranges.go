@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -59,8 +60,13 @@ func (r Range) Within(o Range) bool {
 // IsValid says whether the range is set.
 func (r Range) IsValid() bool { return r.First.IsValid() && r.Last.IsValid() }
 
-// String is "first-last", the form of IPv4Range.
-func (r Range) String() string { return r.First.String() + "-" + r.Last.String() }
+// String is the form of IPv4Range: "first-last", or one address.
+func (r Range) String() string {
+	if r.First == r.Last {
+		return r.First.String()
+	}
+	return r.First.String() + "-" + r.Last.String()
+}
 
 // rangeOf is every address of a network, its own and its broadcast address too.
 func rangeOf(p netip.Prefix) Range {
@@ -107,6 +113,11 @@ func ParseCIDR(s string) (netip.Prefix, error) {
 // isHost says whether a can be a host of the network.
 func isHost(p netip.Prefix, a netip.Addr) bool {
 	return p.Contains(a) && a != p.Masked().Addr() && a != broadcastOf(p)
+}
+
+// sortRanges sorts by the first address, then by the last.
+func sortRanges(ranges []Range) {
+	slices.SortFunc(ranges, func(a, b Range) int { return cmp.Or(a.First.Compare(b.First), a.Last.Compare(b.Last)) })
 }
 
 // sortAddrs sorts and removes what is there twice.
