@@ -51,6 +51,9 @@ func scanAll(ctx context.Context, w *world.World) error {
 		if err == nil && !slices.Equal(found.Open, open) {
 			err = fmt.Errorf("%s: open are %v, not %v", address, found.Open, open)
 		}
+		if err == nil && found.Silent > 0 {
+			err = fmt.Errorf("%s: %d ports said nothing, so nobody knows", address, found.Silent)
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
