@@ -33,6 +33,8 @@ type Cluster struct {
 	opts  Options
 	state state
 	pki   *Authority
+	// stops end the daemons of the control plane, by name.
+	stops map[string]func()
 
 	// Control is the box of the control plane.
 	Control *Box
@@ -61,7 +63,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if _, err := rand.Read(id); err != nil {
 		return nil, fmt.Errorf("making the cluster's id: %w", err)
 	}
-	c := &Cluster{opts: opts, state: state{ID: "e2e" + hex.EncodeToString(id), Tools: opts.Tools}}
+	c := &Cluster{opts: opts, state: state{ID: "e2e" + hex.EncodeToString(id), Tools: opts.Tools}, stops: map[string]func(){}}
 	if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}

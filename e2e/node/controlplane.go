@@ -28,11 +28,7 @@ func (c *Cluster) startControl(ctx context.Context) error {
 	if err := c.daemons(c.etcdArgs(), c.apiserverArgs()); err != nil {
 		return err
 	}
-	err = Wait(ctx, 90*time.Second, "the API server", func(ctx context.Context) error {
-		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
-		return err
-	})
-	if err != nil {
+	if err := c.waitAPI(ctx); err != nil {
 		return err
 	}
 	// Both end at once while the API server has not made their rights.
@@ -45,11 +41,32 @@ func (c *Cluster) startControl(ctx context.Context) error {
 
 func (c *Cluster) daemons(all ...[]string) error {
 	for _, argv := range all {
-		if _, err := c.Control.Daemon(filepath.Base(argv[0]), argv...); err != nil {
+		stop, err := c.Control.Daemon(filepath.Base(argv[0]), argv...)
+		if err != nil {
 			return err
 		}
+		c.stops[filepath.Base(argv[0])] = stop
 	}
 	return nil
+}
+
+// StopAPI ends the API server at once. The cluster must be one that this
+// process has brought up.
+func (c *Cluster) StopAPI() { c.stops["kube-apiserver"]() }
+
+// StartAPI starts it again and waits until it is ready.
+func (c *Cluster) StartAPI(ctx context.Context) error {
+	if err := c.daemons(c.apiserverArgs()); err != nil {
+		return err
+	}
+	return c.waitAPI(ctx)
+}
+
+func (c *Cluster) waitAPI(ctx context.Context) error {
+	return Wait(ctx, 90*time.Second, "the API server", func(ctx context.Context) error {
+		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
+		return err
+	})
 }
 
 func (c *Cluster) tool(name string) string { return filepath.Join(c.opts.Tools, name) }

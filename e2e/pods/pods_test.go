@@ -40,6 +40,8 @@ func TestPodsByHand(t *testing.T) {
 	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
 	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, a) })
 	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, a) })
+	t.Run("what is killed comes back", func(t *testing.T) { l.checkKills(t, a) })
+	t.Run("nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, a) })
 	t.Run("the agents report", func(t *testing.T) { l.checkStatus(t) })
 }
 

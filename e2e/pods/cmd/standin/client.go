@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,23 +18,65 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// handshake prints the common name of the certificate that a server shows.
-func handshake(addr, sni string) error {
+// dial shakes hands with a TLS server. Whose certificate it shows is for the
+// caller to look at.
+func dial(addr, sni string) (*tls.Conn, error) {
 	dialer := &net.Dialer{Timeout: time.Second}
 	conn, err := dialer.Dial("tcp4", addr)
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	client := tls.Client(conn, &tls.Config{ServerName: sni, InsecureSkipVerify: true})
+	if err = conn.SetDeadline(time.Now().Add(5 * time.Second)); err == nil {
+		err = client.Handshake()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("shaking hands: %w", err), conn.Close())
+	}
+	return client, nil
+}
+
+// handshake prints the common name of the certificate that a server shows.
+func handshake(addr, sni string) error {
+	conn, err := dial(addr, sni)
+	if err != nil {
+		return err
+	}
+	fmt.Println(conn.ConnectionState().PeerCertificates[0].Subject.CommonName)
+	return conn.Close()
+}
+
+// hold asks ten times a second over one connection.
+func hold(addr, sni, seconds string) error {
+	limit, err := strconv.Atoi(seconds)
+	if err != nil {
+		return fmt.Errorf("reading the seconds: %w", err)
+	}
+	conn, err := dial(addr, sni)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return fmt.Errorf("setting a deadline: %w", err)
+	reader := bufio.NewReader(conn)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range limit * 10 {
+		<-tick.C
+		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			return fmt.Errorf("setting a deadline: %w", err)
+		}
+		if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: held\r\n\r\n"); err != nil {
+			return fmt.Errorf("asking: %w", err)
+		}
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			return fmt.Errorf("reading the answer: %w", err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			return fmt.Errorf("reading the answer: %w", err)
+		}
 	}
-	// Whose certificate it is, is what the caller wants to see.
-	client := tls.Client(conn, &tls.Config{ServerName: sni, InsecureSkipVerify: true})
-	if err := client.Handshake(); err != nil {
-		return fmt.Errorf("shaking hands: %w", err)
-	}
-	fmt.Println(client.ConnectionState().PeerCertificates[0].Subject.CommonName)
+	fmt.Println("held")
 	return nil
 }
 

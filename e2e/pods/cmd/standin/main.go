@@ -4,6 +4,7 @@
 //	standin serve SPEC...          SPEC = tls:PORT:NAME | http:PORT:NAME | udp:PORT
 //	standin upstream ADDR          a resolver that knows every name
 //	standin tls ADDR [SNI]         prints the common name of the server's certificate
+//	standin hold ADDR SNI SECONDS  keeps a connection busy that long; fails if it breaks
 //	standin scan tcp|udp ADDR      prints the ports of ADDR that answer
 //	standin send ADDR TEXT         sends one datagram
 package main
@@ -23,7 +24,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: standin serve|upstream|tls|scan|send ...")
+		return errors.New("usage: standin serve|upstream|tls|hold|scan|send ...")
 	}
 	switch args[0] {
 	case "serve":
@@ -32,6 +33,11 @@ func run(args []string) error {
 		return upstream(args[1])
 	case "tls":
 		return handshake(args[1], append(args[2:], "")[0])
+	case "hold":
+		if len(args) != 4 {
+			return errors.New("usage: standin hold ADDR SNI SECONDS")
+		}
+		return hold(args[1], args[2], args[3])
 	case "scan":
 		return scan(args[1], append(args[2:], "")[0])
 	case "send":

@@ -1,0 +1,97 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/node"
+)
+
+// killed ends a process of a pod as the kernel would, and waits until its
+// successor answers. It returns how long that took.
+func (l *lab) killed(t *testing.T, process string, answers func(context.Context) error) time.Duration {
+	t.Helper()
+	_, err := l.Nodes[0].Script(t.Context(), `kill -9 "$(pgrep -ox "$NAME")"`, "NAME="+process)
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, node.Wait(t.Context(), time.Minute, process+" to come back", func(ctx context.Context) error {
+		if _, err := l.Nodes[0].Script(ctx, `pgrep -x "$NAME"`, "NAME="+process); err != nil {
+			return err
+		}
+		return answers(ctx)
+	}))
+	took := time.Since(start)
+	l.progress.Say("%s was killed and answers again after %.1fs", process, took.Seconds())
+	return took
+}
+
+// hold keeps a connection through the proxy busy in the background; the
+// returned function waits for its end.
+func (l *lab) hold(t *testing.T, vm *node.VM, sni string, seconds int) (ended func() error) {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() {
+		result <- vm.Run(t.Context(), l.standin, "hold", proxyIP+":6443", sni, fmt.Sprint(seconds))
+	}()
+	return func() error { return <-result }
+}
+
+func (l *lab) reaches(vm *node.VM, sni, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := vm.Output(ctx, l.standin, "tls", proxyIP+":6443", sni)
+		if err == nil && strings.TrimSpace(got) != want {
+			err = fmt.Errorf("landed on %q", got)
+		}
+		return err
+	}
+}
+
+func (l *lab) resolves(vm *node.VM, name, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := vm.Output(ctx, "dig", "+short", "+time=1", "+tries=1", "@"+dnsIP, name, "A")
+		if err == nil && strings.TrimSpace(got) != want {
+			err = fmt.Errorf("%s is %q", name, got)
+		}
+		return err
+	}
+}
+
+// checkKills ends every process of the data plane once while a connection is
+// open (behaviours C5, E11).
+func (l *lab) checkKills(t *testing.T, a *node.VM) {
+	ended := l.hold(t, a, "api."+domainA, 8)
+	l.killed(t, "xds-manager", l.reaches(a, "api."+domainA, "a/api"))
+	l.killed(t, "coredns", l.resolves(a, "api."+domainA, proxyIP))
+	l.killed(t, "dhcpd", func(ctx context.Context) error {
+		lease, err := a.Boot(ctx)
+		if err == nil && lease["ip"] != addressA {
+			err = fmt.Errorf("the lease is %v", lease)
+		}
+		return err
+	})
+	require.NoError(t, ended(), "a connection must outlive the manager")
+	l.killed(t, "envoy", l.reaches(a, "api."+domainA, "a/api"))
+}
+
+// checkNoAPI restarts the whole proxy, DNS and DHCP while there is no API
+// server (behaviours E11, C5, D7).
+func (l *lab) checkNoAPI(t *testing.T, a *node.VM) {
+	l.StopAPI()
+	l.progress.Say("the API server is stopped")
+	_, err := l.Nodes[0].Script(t.Context(), `kill -9 $(pgrep -x envoy) $(pgrep -x xds-manager) $(pgrep -x coredns) $(pgrep -x dhcpd)`)
+	require.NoError(t, err)
+	for what, answers := range map[string]func(context.Context) error{
+		"the proxy": l.reaches(a, "api."+domainA, "a/api"),
+		"DNS":       l.resolves(a, "api."+domainA, proxyIP),
+		"DHCP":      func(ctx context.Context) error { _, err := a.Boot(ctx); return err },
+	} {
+		require.NoError(t, node.Wait(t.Context(), 90*time.Second, what+" without an API server", answers))
+		l.progress.Say("%s serves without an API server", what)
+	}
+	require.NoError(t, l.StartAPI(t.Context()))
+}
