@@ -2,32 +2,58 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 
 	"github.com/densityops/oooi/operator/internal/app"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run dispatches to the subcommand.
+const usage = `usage: operator serve [flags]   run the controllers and the hub
+       operator render -f FILE|DIR ...   plan offline
+       operator --version`
+
+// run dispatches to the subcommand; without one it serves.
 func run(args []string, stdout, stderr io.Writer) int {
+	command := "serve"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
 	var err error
 	switch {
-	case len(args) > 0 && args[0] == "render":
-		err = app.Render(args[1:], os.LookupEnv, stdout, stderr)
+	case len(args) == 1 && args[0] == "--version":
+		fmt.Fprintln(stdout, app.VersionLine())
+	case command == "serve":
+		err = serve(args, stderr)
+	case command == "render":
+		err = app.Render(args, os.LookupEnv, stdout, stderr)
 	default:
-		err = errors.New("usage: operator render -f FILE")
+		fmt.Fprintln(stderr, usage)
+		return 2
 	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, app.ErrHelp):
 		return 0
 	case err != nil:
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	return 0
+}
+
+func serve(args []string, stderr io.Writer) error {
+	options, err := app.ParseOptions(args, os.LookupEnv, stderr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return app.Run(ctx, options)
 }

@@ -38,9 +38,9 @@ type Tokens interface {
 	User(ctx context.Context, token string) (string, error)
 }
 
-// Reviews asks the API server about tokens (TokenReview).
-//
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+
+// Reviews asks the API server about tokens (TokenReview).
 type Reviews struct{ Client client.Client }
 
 // User implements Tokens.

@@ -35,6 +35,8 @@ type Set struct {
 	// object of another set does.
 	Identity map[string]string
 	Objects  []client.Object
+	// Keep are objects that are neither applied nor pruned now.
+	Keep []client.Object
 	// Prune lists what of an earlier set may be left.
 	Prune []Scope
 }

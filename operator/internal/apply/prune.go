@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,7 @@ const conflictWait = time.Second
 // prune deletes what carries the set's labels and is not in the set.
 func (a *Applier) prune(ctx context.Context, set Set) error {
 	keep := map[key]bool{}
-	for _, o := range set.Objects {
+	for _, o := range slices.Concat(set.Objects, set.Keep) {
 		gvk, err := apiutil.GVKForObject(o, a.client.Scheme())
 		if err != nil {
 			return fmt.Errorf("finding the kind of %T: %w", o, err)

@@ -121,9 +121,9 @@ const (
 
 var crds = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Start follows the kinds until the context ends.
-//
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// Start follows the kinds until the context ends.
 func (r *Registry) Start(ctx context.Context) error {
 	wake, err := r.followCRDs(ctx)
 	if err != nil {

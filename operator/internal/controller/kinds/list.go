@@ -6,13 +6,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// The optional kinds. Reading them is all that the operator may do.
-//
 // +kubebuilder:rbac:groups=hypershift.openshift.io,resources=hostedclusters;hostedcontrolplanes;nodepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=networks;proxies,verbs=get;list;watch
+
+// The optional kinds. Reading them is all that the operator may do.
 var (
 	HostedCluster      = Kind{Group: "hypershift.openshift.io", Name: "HostedCluster", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedCluster]}
 	HostedControlPlane = Kind{Group: "hypershift.openshift.io", Name: "HostedControlPlane", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedControlPlane]}

@@ -32,6 +32,7 @@ type Kind[T client.Object] struct {
 	Component string
 	Rank      int
 	New       func() T
+	List      func(context.Context, client.Reader, ...client.ListOption) ([]T, error)
 	Encode    func(T) (*agentv1.Snapshot, error)
 	Render    func(T, render.Options) []render.Object
 	Status    func(T) *v1alpha1.ComponentStatus
@@ -55,7 +56,7 @@ type NetworkAttachments interface {
 // Base are the render options that are the same for every child.
 type Base interface {
 	// Options gives them as they are now; ok is false until the hub has a CA.
-	Options() (o render.Options, ok bool)
+	Options(ctx context.Context) (o render.Options, ok bool)
 }
 
 // Controller reconciles one kind of child.
@@ -88,8 +89,6 @@ type seen struct {
 	problem string
 }
 
-// Reconcile brings the child's workload to where its spec wants it.
-//
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=dhcpservers;dnsservers;proxyservers,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=dhcpservers/status;dnsservers/status;proxyservers/status,verbs=get;patch
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=dhcpservers/finalizers;dnsservers/finalizers;proxyservers/finalizers,verbs=update
@@ -97,8 +96,11 @@ type seen struct {
 // +kubebuilder:rbac:groups="",resources=configmaps;serviceaccounts;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=oooi-vmi-reader;oooi-dhcpd;"system:openshift:scc:privileged";"system:openshift:scc:anyuid",verbs=bind
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete
+
+// Reconcile brings the child's workload to where its spec wants it.
 func (c *Controller[T]) Reconcile(ctx context.Context, child T) (reconcile.Result, error) {
 	if child.GetDeletionTimestamp() != nil {
 		return outcome.Result(c.release(ctx, child))
@@ -131,7 +133,7 @@ func (c *Controller[T]) work(ctx context.Context, child T) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("encoding the snapshot: %w", err)
 	}
-	options, ok := c.Base.Options()
+	options, ok := c.Base.Options(ctx)
 	if !ok {
 		return seen{}, errNoHub
 	}

@@ -149,10 +149,10 @@ func steady(s, deployment string) string {
 	return strings.TrimSpace(s)
 }
 
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+
 // sandboxProblem asks the events of a pod that does not get started for the
 // reason: a network that cannot be attached shows nowhere else.
-//
-// +kubebuilder:rbac:groups="",resources=events,verbs=list
 func sandboxProblem(ctx context.Context, live client.Reader, p *corev1.Pod, deployment string) (string, error) {
 	var events corev1.EventList
 	err := live.List(ctx, &events, client.InNamespace(p.Namespace), client.MatchingFields{"involvedObject.uid": string(p.UID)})

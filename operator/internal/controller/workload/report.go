@@ -196,3 +196,11 @@ func problem(a *v1alpha1.AgentStatus, reason string) string {
 	}
 	return ""
 }
+
+// sameAgent compares what the conditions are made from.
+func sameAgent(a, b *v1alpha1.AgentStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Contract == b.Contract && a.ModuleVersion == b.ModuleVersion && slices.Equal(a.Problems, b.Problems)
+}

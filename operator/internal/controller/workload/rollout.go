@@ -76,6 +76,19 @@ func (r *Rollouts) Done(k RolloutKey) {
 	delete(r.asked, k)
 }
 
+// Active tells whether a component rolls out.
+func (r *Rollouts) Active() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	for _, since := range r.active {
+		if now.Sub(since) < rolloutTimeout {
+			return true
+		}
+	}
+	return false
+}
+
 // Start asks to change the pods of a component; false: not now.
 func (r *Rollouts) Start(k RolloutKey) bool {
 	r.mu.Lock()

@@ -20,11 +20,11 @@ import (
 // they hardly ever change, and a Node is a big object.
 const hubNetworksAge = 10 * time.Minute
 
-// HubNetworks finds the pod and service networks of the management cluster.
-// Unknown is skipped: what cannot be read names no network.
-//
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
+
+// HubNetworks finds the pod and service networks of the management cluster.
+// Unknown is skipped: what cannot be read names no network.
 type HubNetworks struct {
 	live  client.Reader
 	clock func() time.Time

@@ -31,10 +31,10 @@ type Served interface {
 	Served(kinds.Kind) (gvk schema.GroupVersionKind, ok bool)
 }
 
-// Reader reads the world.
-//
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infras;infraclusterattachments;dhcpservers;dnsservers;proxyservers,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;namespaces,verbs=get;list;watch
+
+// Reader reads the world.
 type Reader struct {
 	cached client.Reader
 	served Served
@@ -61,7 +61,7 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 	if err := r.children(ctx, infra, &w); err != nil {
 		return w, err
 	}
-	if err := r.services(ctx, &w, serviceNamespaces(infra)...); err != nil {
+	if err := r.services(ctx, &w, ServiceNamespaces(infra)...); err != nil {
 		return w, err
 	}
 	var nads nadv1.NetworkAttachmentDefinitionList
@@ -96,8 +96,8 @@ func (r *Reader) services(ctx context.Context, w *facts.World, namespaces ...str
 	return nil
 }
 
-// serviceNamespaces are where internalProxyService may lie.
-func serviceNamespaces(infra *v1alpha1.Infra) []string {
+// ServiceNamespaces are where internalProxyService may lie.
+func ServiceNamespaces(infra *v1alpha1.Infra) []string {
 	out := []string{infra.Namespace}
 	labels := strings.Split(infra.Spec.InfraComponents.Proxy.InternalProxyService, ".")
 	if len(labels) > 1 && labels[1] != infra.Namespace {
@@ -121,7 +121,7 @@ func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAtta
 			return w, err
 		}
 	}
-	ns := ControlPlaneNamespace(a)
+	ns := facts.ControlPlaneOf(a)
 	namespace := &corev1.Namespace{}
 	err = r.cached.Get(ctx, types.NamespacedName{Name: ns}, namespace)
 	if client.IgnoreNotFound(err) != nil {
@@ -139,7 +139,7 @@ func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAtta
 
 // hosted reads what HyperShift, CAPI and KubeVirt know of the cluster.
 func (r *Reader) hosted(ctx context.Context, a *v1alpha1.InfraClusterAttachment, ns string, w *facts.World) {
-	hosted := client.InNamespace(HostedClusterNamespace(a))
+	hosted := client.InNamespace(facts.ClusterOf(a).Namespace)
 	var clusters hyperv1.HostedClusterList
 	if r.optional(ctx, w, kinds.HostedCluster, &clusters, hosted) {
 		w.HostedClusters = clusters.Items
@@ -155,7 +155,7 @@ func (r *Reader) hosted(ctx context.Context, a *v1alpha1.InfraClusterAttachment,
 	var machines unstructured.UnstructuredList
 	if r.optional(ctx, w, kinds.Machine, &machines, client.InNamespace(ns)) {
 		for i := range machines.Items {
-			w.Machines = append(w.Machines, machineFrom(&machines.Items[i]))
+			w.Machines = append(w.Machines, facts.MachineOf(&machines.Items[i]))
 		}
 	}
 	var vmis metav1.PartialObjectMetadataList
@@ -193,20 +193,4 @@ func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedNam
 	defer cancel()
 	err := r.cached.Get(ctx, name, &nadv1.NetworkAttachmentDefinition{})
 	return err == nil, err == nil || apierrors.IsNotFound(err)
-}
-
-// HostedClusterNamespace is where the attachment's HostedCluster lies.
-func HostedClusterNamespace(a *v1alpha1.InfraClusterAttachment) string {
-	if a.Spec.HostedClusterRef.Namespace != "" {
-		return string(a.Spec.HostedClusterRef.Namespace)
-	}
-	return "clusters"
-}
-
-// ControlPlaneNamespace is where the attachment's control plane runs.
-func ControlPlaneNamespace(a *v1alpha1.InfraClusterAttachment) string {
-	if a.Spec.ControlPlaneNamespace != "" {
-		return string(a.Spec.ControlPlaneNamespace)
-	}
-	return HostedClusterNamespace(a) + "-" + string(a.Spec.HostedClusterRef.Name)
 }

@@ -1,0 +1,307 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	agentv1 "github.com/densityops/oooi/operator/api/agent/v1"
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/agent"
+	"github.com/densityops/oooi/operator/internal/apply"
+	"github.com/densityops/oooi/operator/internal/controller/attachment"
+	"github.com/densityops/oooi/operator/internal/controller/coalesce"
+	"github.com/densityops/oooi/operator/internal/controller/dhcpserver"
+	"github.com/densityops/oooi/operator/internal/controller/dnsserver"
+	"github.com/densityops/oooi/operator/internal/controller/infra"
+	"github.com/densityops/oooi/operator/internal/controller/kinds"
+	"github.com/densityops/oooi/operator/internal/controller/notify"
+	"github.com/densityops/oooi/operator/internal/controller/proxyserver"
+	"github.com/densityops/oooi/operator/internal/controller/workload"
+	"github.com/densityops/oooi/operator/internal/controller/world"
+	"github.com/densityops/oooi/operator/internal/hosted"
+	oooimetrics "github.com/densityops/oooi/operator/internal/metrics"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// App is the operator.
+type App struct {
+	options  Options
+	manager  ctrl.Manager
+	hub      *agent.Hub
+	server   *agent.Server
+	keeper   *agent.Keeper
+	kinds    *kinds.Registry
+	rollouts *workload.Rollouts
+	life     func(context.Context) error
+}
+
+// Run builds the operator and runs it until the context ends.
+func Run(ctx context.Context, o Options) error {
+	config, err := loadConfig(o)
+	if err != nil {
+		return err
+	}
+	a, err := New(ctx, config, o)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+// Client limits: priority and fairness of the API server is what really limits.
+const (
+	clientQPS   = 300
+	clientBurst = 600
+)
+
+func loadConfig(o Options) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if o.Kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	} else {
+		config, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	return config, nil
+}
+
+// New wires the operator.
+func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
+	o.setDefaults()
+	log := logr.FromSlogHandler(o.Logger.Handler())
+	ctrl.SetLogger(log)
+	a := &App{options: o}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.UserAgent = "oooi-operator/" + Version
+	var set *oooimetrics.Set
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted{next: next, wrote: func(verb string) {
+			if set != nil {
+				set.Wrote(verb)
+			}
+		}}
+	})
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	a.manager, err = ctrl.NewManager(config, a.managerOptions(scheme, log))
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	mgr := a.manager
+	if err := world.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client: %w", err)
+	}
+	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
+	again := newBroadcast(5)
+	a.kinds.OnChange(func() { again.send(3, 4) })
+	host, _, err := net.SplitHostPort(o.HubAddress)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hub's address: %w", err)
+	}
+	a.keeper = agent.NewKeeper(mgr.GetAPIReader(), mgr.GetClient(), o.Namespace, hubNames(host, o.Namespace), mgr.Elected(), time.Now, o.Logger,
+		func() { again.send(0, 1, 2) })
+	a.hub = agent.NewHub(mgr.GetClient(), encode)
+	listener, err := net.Listen("tcp", o.HubBindAddress)
+	if err != nil {
+		return nil, fmt.Errorf("listening for agents: %w", err)
+	}
+	a.server = agent.NewServer(a.hub, agent.Reviews{Client: mgr.GetClient()}, serviceAccount, listener, a.keeper.Certificate)
+	set = oooimetrics.New(metrics.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends)
+	if err := a.controllers(set, again); err != nil {
+		return nil, err
+	}
+	if err := a.followChildren(ctx); err != nil {
+		return nil, err
+	}
+	for _, r := range []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable()} {
+		if err := mgr.Add(r); err != nil {
+			return nil, fmt.Errorf("adding a part: %w", err)
+		}
+	}
+	return a, a.probes()
+}
+
+// controllers wires the five controllers.
+func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
+	mgr, o := a.manager, a.options
+	c := mgr.GetClient()
+	applier := apply.New(c, mgr.GetAPIReader(), typedKinds()...)
+	hub := world.NewHubNetworks(mgr.GetAPIReader(), time.Now)
+	a.kinds.OnChange(hub.Forget)
+	reader := world.New(c, a.kinds, hub)
+	tell := notify.Notifier{Recorder: mgr.GetEventRecorder("oooi-operator"), Count: set.Changed}
+	a.rollouts = workload.NewRollouts(time.Now)
+	if err := setUpChild(a, dhcpserver.Kind(), applier, reader, tell, again.channel(0)); err != nil {
+		return err
+	}
+	if err := setUpChild(a, dnsserver.Kind(), applier, reader, tell, again.channel(1)); err != nil {
+		return err
+	}
+	if err := setUpChild(a, proxyserver.Kind(), applier, reader, tell, again.channel(2)); err != nil {
+		return err
+	}
+	infras := &infra.Controller{
+		Client: c, Applier: applier, World: reader, LabelNamespaces: o.LabelNamespaces, Gatherer: coalesce.New(time.Now), Planned: set.Planned,
+		Events: func(before, after *v1alpha1.Infra) {
+			tell.Transitions(after, v1alpha1.KindInfra, before.Status.Conditions, after.Status.Conditions)
+		},
+	}
+	if err := infras.Setup(mgr, a.kinds, again.channel(3)); err != nil {
+		return fmt.Errorf("setting up the Infra controller: %w", err)
+	}
+	attachments := &attachment.Controller{
+		Client: c, Applier: applier, World: reader, Gatherer: coalesce.New(time.Now), Clock: time.Now,
+		Apps: attachment.NewApps(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), nil)),
+		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
+			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)
+		},
+	}
+	if err := attachments.Setup(mgr, a.kinds, again.channel(4)); err != nil {
+		return fmt.Errorf("setting up the attachment controller: %w", err)
+	}
+	return nil
+}
+
+func setUpChild[T client.Object](a *App, kind workload.Kind[T], applier *apply.Applier, reader *world.Reader,
+	tell notify.Notifier, again <-chan event.GenericEvent,
+) error {
+	c := &workload.Controller[T]{
+		Kind: kind, Client: a.manager.GetClient(), Live: a.manager.GetAPIReader(), Applier: applier, Networks: reader,
+		Rollouts: a.rollouts, Base: a, Fence: a.options.Fence, Clock: time.Now,
+		Events: func(o client.Object, before, after *v1alpha1.ComponentStatus) {
+			tell.Transitions(o, kind.Component, before.Conditions, after.Conditions)
+		},
+	}
+	if err := c.Setup(a.manager, a.kinds, again); err != nil {
+		return fmt.Errorf("setting up the %s controller: %w", kind.Component, err)
+	}
+	return nil
+}
+
+// Options implements workload.Base.
+func (a *App) Options(ctx context.Context) (render.Options, bool) {
+	bundle := a.keeper.Bundle()
+	return render.Options{
+		OpenShift: a.options.OpenShift, SCC: a.options.SCC, Hub: a.options.HubAddress, HubIP: a.hubIP(ctx), HubCA: bundle, Images: a.options.Images,
+	}, len(bundle) > 0
+}
+
+// followChildren lets the hub's streams know of changes, on every replica, and
+// caches what is pruned by its metadata.
+func (a *App) followChildren(ctx context.Context) error {
+	for _, o := range []client.Object{&v1alpha1.DHCPServer{}, &v1alpha1.DNSServer{}, &v1alpha1.ProxyServer{}} {
+		informer, err := a.manager.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: a.changed, UpdateFunc: func(_, o any) { a.changed(o) }, DeleteFunc: a.changed,
+		})
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+	}
+	for _, o := range metadataKinds() {
+		gvk, err := apiutil.GVKForObject(o, a.manager.GetScheme())
+		if err != nil {
+			return fmt.Errorf("finding the kind of %T: %w", o, err)
+		}
+		if _, err := a.manager.GetCache().GetInformer(ctx, kinds.Metadata(gvk), cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %s: %w", gvk.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (a *App) changed(o any) {
+	if tomb, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = tomb.Obj
+	}
+	if child, ok := o.(client.Object); ok {
+		a.hub.Changed(child)
+	}
+}
+
+// Run runs the operator until the context ends.
+func (a *App) Run(ctx context.Context) error {
+	if a.life != nil {
+		if err := a.life(ctx); err != nil {
+			return fmt.Errorf("becoming the leader: %w", err)
+		}
+	}
+	a.options.Logger.Info("starting", "version", Version, "hub", a.server.Addr().String(), "contract", agent.Contract)
+	if err := a.manager.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// HubAddr is where agents are served, for tests.
+func (a *App) HubAddr() net.Addr { return a.server.Addr() }
+
+// HubBundle is what agents have to trust, for tests.
+func (a *App) HubBundle() []byte { return a.keeper.Bundle() }
+
+func encode(o client.Object) (*agentv1.Snapshot, error) {
+	switch o := o.(type) {
+	case *v1alpha1.DHCPServer:
+		return agent.EncodeDHCP(o)
+	case *v1alpha1.DNSServer:
+		return agent.EncodeDNS(o)
+	case *v1alpha1.ProxyServer:
+		return agent.EncodeProxy(o)
+	}
+	return nil, fmt.Errorf("a %T has no snapshot", o)
+}
+
+// serviceAccount of a child's pod.
+func serviceAccount(component, name string) string {
+	of := map[string]string{
+		agent.ComponentDHCP: render.ComponentDHCP, agent.ComponentDNS: render.ComponentDNS, agent.ComponentProxy: render.ComponentProxy,
+	}
+	return render.WorkloadName(name, of[component])
+}
+
+func typedKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		v1alpha1.GroupVersion.WithKind(v1alpha1.KindDHCPServer), v1alpha1.GroupVersion.WithKind(v1alpha1.KindDNSServer),
+		v1alpha1.GroupVersion.WithKind(v1alpha1.KindProxyServer),
+		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"},
+	}
+}
+
+func hubNames(host, namespace string) []string {
+	names := []string{host}
+	for _, n := range []string{"oooi-hub." + namespace + ".svc", "oooi-hub." + namespace + ".svc.cluster.local", "oooi-hub"} {
+		if n != host {
+			names = append(names, n)
+		}
+	}
+	return names
+}

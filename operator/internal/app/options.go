@@ -1,0 +1,154 @@
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"github.com/densityops/oooi/operator/internal/agent"
+	"github.com/densityops/oooi/operator/internal/controller/workload"
+	"github.com/densityops/oooi/operator/internal/images"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// Version of the module; the release build sets it.
+var Version = "v0.1.0"
+
+// LeaderMode is a value of --leader-elect.
+type LeaderMode string
+
+// The leader modes: a Lease that is renewed, leader-for-life (an object that
+// dies with the leader's pod), or none.
+const (
+	LeaderLease LeaderMode = "lease"
+	LeaderLife  LeaderMode = "life"
+	LeaderOff   LeaderMode = "off"
+)
+
+// Options are what the operator is started with.
+type Options struct {
+	// Namespace that the operator runs in.
+	Namespace  string
+	Kubeconfig string
+
+	OpenShift       bool
+	SCC             render.SCC
+	Fence           workload.FenceMode
+	LabelNamespaces bool
+
+	HubBindAddress string
+	// HubAddress is what agents dial; default the Service oooi-hub.
+	HubAddress             string
+	MetricsBindAddress     string
+	MetricsSecure          bool
+	HealthProbeBindAddress string
+	LeaderElect            LeaderMode
+
+	Images images.Set
+	Logger *slog.Logger
+}
+
+// ErrHelp says that only the usage was asked for.
+var ErrHelp = flag.ErrHelp
+
+// ParseOptions reads the flags, and OOOI_... variables for flags that are not
+// given.
+func ParseOptions(args []string, lookup func(string) (string, bool), output io.Writer) (Options, error) {
+	o := Options{Images: images.For(lookup)}
+	env := func(name, fallback string) string {
+		if v, ok := lookup(name); ok && v != "" {
+			return v
+		}
+		return fallback
+	}
+	flags := flag.NewFlagSet("operator serve", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.StringVar(&o.Namespace, "namespace", env("POD_NAMESPACE", "oooi-system"), "namespace that the operator runs in")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", env("OOOI_KUBECONFIG", ""), "kubeconfig file; default the pod's own account")
+	boolean := boolFlags{flags: flags, lookup: lookup}
+	boolean.add(&o.OpenShift, "enable-openshift", "OOOI_ENABLE_OPENSHIFT", false, "bind SecurityContextConstraints to the pods")
+	flags.StringVar((*string)(&o.SCC), "scc", env("OOOI_SCC", string(render.SCCReference)), "reference or minimal")
+	flags.StringVar((*string)(&o.Fence), "fence", env("OOOI_FENCE", string(workload.FenceAuto)), "auto, on or off")
+	boolean.add(&o.LabelNamespaces, "label-namespaces", "OOOI_LABEL_NAMESPACES", true, "label the Infras' namespaces for the control planes' NetworkPolicy")
+	flags.StringVar(&o.HubBindAddress, "hub-bind-address", env("OOOI_HUB_BIND_ADDRESS", ":8443"), "where agents are served")
+	flags.StringVar(&o.HubAddress, "hub-address", env("OOOI_HUB_ADDRESS", ""), "what agents dial; default oooi-hub.<namespace>.svc:8443")
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", env("OOOI_METRICS_BIND_ADDRESS", ":8080"), "where metrics are served, 0 = nowhere")
+	boolean.add(&o.MetricsSecure, "metrics-secure", "OOOI_METRICS_SECURE", true, "serve metrics by TLS to who may read them")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", env("OOOI_HEALTH_PROBE_BIND_ADDRESS", ":8081"), "where probes are answered")
+	flags.StringVar((*string)(&o.LeaderElect), "leader-elect", env("OOOI_LEADER_ELECT", string(LeaderLease)), "lease, life or off")
+	level := flags.String("log-level", env("OOOI_LOG_LEVEL", "info"), "debug, info, warn or error")
+	if boolean.err != nil {
+		return o, boolean.err
+	}
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	var logLevel slog.Level
+	if err := logLevel.UnmarshalText([]byte(*level)); err != nil {
+		return o, fmt.Errorf("--log-level: %w", err)
+	}
+	o.Logger = slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{Level: logLevel}))
+	o.setDefaults()
+	return o, o.Validate()
+}
+
+// boolFlags gives boolean flags a default from the environment.
+type boolFlags struct {
+	flags  *flag.FlagSet
+	lookup func(string) (string, bool)
+	err    error
+}
+
+func (b *boolFlags) add(p *bool, name, env string, fallback bool, usage string) {
+	if v, ok := b.lookup(env); ok && v != "" {
+		parsed, err := strconv.ParseBool(v)
+		if err != nil && b.err == nil {
+			b.err = fmt.Errorf("%s: %q is neither true nor false", env, v)
+		}
+		fallback = parsed
+	}
+	b.flags.BoolVar(p, name, fallback, usage)
+}
+
+func (o *Options) setDefaults() {
+	if o.HubAddress == "" {
+		o.HubAddress = net.JoinHostPort("oooi-hub."+o.Namespace+".svc", "8443")
+	}
+}
+
+// Validate says everything that is wrong with the options.
+func (o Options) Validate() error {
+	var errs []error
+	switch o.SCC {
+	case render.SCCReference, render.SCCMinimal:
+	default:
+		errs = append(errs, fmt.Errorf("--scc: %q is neither reference nor minimal", o.SCC))
+	}
+	switch o.Fence {
+	case workload.FenceAuto, workload.FenceOn, workload.FenceOff:
+	default:
+		errs = append(errs, fmt.Errorf("--fence: %q is none of auto, on, off", o.Fence))
+	}
+	switch o.LeaderElect {
+	case LeaderLease, LeaderLife, LeaderOff:
+	default:
+		errs = append(errs, fmt.Errorf("--leader-elect: %q is none of lease, life, off", o.LeaderElect))
+	}
+	if o.Namespace == "" {
+		errs = append(errs, errors.New("--namespace: must not be empty"))
+	}
+	if _, _, err := net.SplitHostPort(o.HubAddress); err != nil {
+		errs = append(errs, fmt.Errorf("--hub-address: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// VersionLine is what --version prints.
+func VersionLine() string { return "oooi-operator " + Version + " contract " + agent.Contract }

@@ -1,0 +1,10 @@
+// Package hosted makes clients for hosted clusters out of the kubeconfig Secret
+// of their control plane (behaviour G7).
+//
+// It trusts nothing but inline credentials: a kubeconfig is written by another
+// operator in a namespace that others may write to, and this process would run
+// its plugins, read its files and follow its proxies. The server's address is
+// always the control plane's own Service. Answers are bounded in time and size,
+// and a redirect is not followed. Invariant: no credential is sent anywhere but
+// to that Service.
+package hosted

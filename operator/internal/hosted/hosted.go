@@ -1,0 +1,191 @@
+package hosted
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/outcome"
+)
+
+// The Secrets that hold a kubeconfig, the better one first: the other one names
+// an address that the management cluster may not reach.
+const (
+	serviceNetworkSecret = "service-network-admin-kubeconfig"
+	adminSecret          = "admin-kubeconfig"
+	kubeconfigKey        = "kubeconfig"
+)
+
+// Bounds of a hosted API server's answers.
+const (
+	callTimeout = 10 * time.Second
+	maxAnswer   = 32 << 20
+	clientQPS   = 20
+	clientBurst = 40
+)
+
+// Target is the API server of one hosted cluster.
+type Target struct {
+	// Namespace of the control plane, and the Service and port in it.
+	Namespace, Service string
+	Port               uint16
+}
+
+func (t Target) host() string {
+	return net.JoinHostPort(t.Service+"."+t.Namespace+".svc", strconv.Itoa(int(t.Port)))
+}
+
+// Dialer opens connections; nil is the usual one.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=service-network-admin-kubeconfig;admin-kubeconfig,verbs=get
+
+// Clients keeps a client for each hosted cluster until its Secret changes.
+type Clients struct {
+	secrets client.Reader
+	scheme  *runtime.Scheme
+	dial    Dialer
+
+	mu    sync.Mutex
+	known map[Target]entry // guarded by mu
+}
+
+type entry struct {
+	digest [sha256.Size]byte
+	client client.Client
+}
+
+// New makes Clients. secrets reads single Secrets from the API server.
+func New(secrets client.Reader, scheme *runtime.Scheme, dial Dialer) *Clients {
+	return &Clients{secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{}}
+}
+
+// For gives a client of the hosted cluster. The Secret is read on each call,
+// so a rotation is followed at once.
+func (c *Clients) For(ctx context.Context, t Target) (client.Client, error) {
+	secret, err := c.secret(ctx, t.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	raw := secret.Data[kubeconfigKey]
+	digest := sha256.Sum256(append([]byte(string(secret.UID)+"/"), raw...))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.known[t]; ok && e.digest == digest {
+		return e.client, nil
+	}
+	made, err := c.build(t, secret.Name, raw)
+	if err != nil {
+		return nil, err
+	}
+	c.known[t] = entry{digest: digest, client: made}
+	return made, nil
+}
+
+// Forget drops the client of a hosted cluster: it is gone, or it has refused
+// what we know.
+func (c *Clients) Forget(t Target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, t)
+}
+
+func (c *Clients) secret(ctx context.Context, namespace string) (*corev1.Secret, error) {
+	for _, name := range []string{serviceNetworkSecret, adminSecret} {
+		secret := &corev1.Secret{}
+		err := c.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, outcome.Failed{
+				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "reading Secret " + namespace + "/" + name, Err: err,
+			}
+		}
+		return secret, nil
+	}
+	return nil, outcome.Waiting{
+		Reason: v1alpha1.ReasonHostedClusterAccessFailed, After: 15 * time.Second,
+		Message: fmt.Sprintf("namespace %s has neither Secret %s nor %s", namespace, serviceNetworkSecret, adminSecret),
+	}
+}
+
+func (c *Clients) build(t Target, secret string, raw []byte) (client.Client, error) {
+	config, err := parse(raw)
+	if err != nil {
+		return nil, outcome.Invalid{
+			Reason:  v1alpha1.ReasonHostedClusterAccessFailed,
+			Message: fmt.Sprintf("the kubeconfig in Secret %s/%s is refused: %v", t.Namespace, secret, err),
+		}
+	}
+	config.Host = (&url.URL{Scheme: "https", Host: t.host()}).String()
+	config.Timeout = callTimeout
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.Dial = c.dial
+	// The environment's proxy is the management cluster's business.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, outcome.Invalid{
+			Reason:  v1alpha1.ReasonHostedClusterAccessFailed,
+			Message: fmt.Sprintf("the credentials in Secret %s/%s cannot be used", t.Namespace, secret),
+		}
+	}
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
+	made, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: c.scheme})
+	if err != nil {
+		return nil, outcome.Failed{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "making a client for " + t.host(), Err: err}
+	}
+	return made, nil
+}
+
+var (
+	errRedirect = errors.New("the hosted API server redirects, which is not followed")
+	errTooLong  = errors.New("the hosted API server's answer is too long")
+)
+
+// bounded limits the length of an answer: a hosted API server is its tenant's.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = &limited{body: resp.Body, left: maxAnswer}
+	}
+	return resp, err
+}
+
+type limited struct {
+	body io.ReadCloser
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errTooLong
+	}
+	if int64(len(p)) > l.left {
+		p = p[:l.left]
+	}
+	n, err := l.body.Read(p)
+	l.left -= int64(n)
+	return n, err
+}
+
+func (l *limited) Close() error { return l.body.Close() }
