@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// filePoll is how often the mounted snapshot is looked at. A ConfigMap volume
-// swaps a link, which notification by inode would miss.
+// filePoll is how often the mounted snapshot is looked at, beside being told of
+// changes in its directory.
 const filePoll = 500 * time.Millisecond
 
 const lastGoodFile = "snapshot.json.gz"
@@ -86,6 +86,10 @@ func (a *Agent) Run(ctx context.Context, apply func(Update)) error {
 	}
 	tick := time.NewTicker(filePoll)
 	defer tick.Stop()
+	var told <-chan struct{}
+	if a.o.File != "" {
+		told = watchDir(ctx, a.o.File, a.o.Logger)
+	}
 	a.readMounted()
 	a.offer(apply, true)
 	for {
@@ -95,6 +99,8 @@ func (a *Agent) Run(ctx context.Context, apply func(Update)) error {
 		case e := <-events:
 			a.take(e)
 			a.offer(apply, true)
+		case <-told:
+			a.offer(apply, a.readMounted())
 		case <-tick.C:
 			a.offer(apply, a.readMounted())
 		}
