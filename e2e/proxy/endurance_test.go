@@ -160,7 +160,7 @@ func TestIdleConnectionsAreKeptAndDeadPeersFound(t *testing.T) {
 	require.Equal(t, chains+2, strings.Count(dump, `"idle_timeout": "86400s"`), "every chain, and the two HTTP listeners' connections")
 	sockets, err := w.Pod.Run(t.Context(), "ss", "-tnoH", "state", "established")
 	require.NoError(t, err)
-	for _, part := range []string{"192.0.2.4:6443", "172.30.10.1:6443"} {
+	for _, part := range []string{"192.0.2.4%net1:6443", "172.30.10.1:6443"} {
 		found := false
 		for line := range strings.Lines(sockets) {
 			if strings.Contains(line, part) {
