@@ -24,6 +24,8 @@ type Options struct {
 	Tools string
 	// Nodes is the number of nodes.
 	Nodes int
+	// NetworkPolicy has kube-router enforce NetworkPolicies on the nodes.
+	NetworkPolicy bool
 	// Progress gets a line a step.
 	Progress *Progress
 }
@@ -93,17 +95,23 @@ func check(opts Options) error {
 	if _, err := os.Stat(filepath.Join(opts.Dir, "state.json")); err == nil {
 		return fmt.Errorf("a cluster is up in %s already", opts.Dir)
 	}
-	for _, tool := range []string{
+	tools := []string{
 		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl",
 		"kubelet", "kube-proxy", "multus", "pause",
-	} {
+	}
+	programs := []string{"containerd", "runc", "ctr", "ip", "nft", "nsenter", "unshare", "/usr/lib/cni/ptp"}
+	if opts.NetworkPolicy {
+		tools = append(tools, "kube-router")
+		programs = append(programs, "iptables", "ipset")
+	}
+	for _, tool := range tools {
 		if _, err := os.Stat(filepath.Join(opts.Tools, tool)); err != nil {
 			return fmt.Errorf("finding the tools: %w", err)
 		}
 	}
-	for _, program := range []string{"containerd", "runc", "ctr", "ip", "nft", "nsenter", "unshare", "/usr/lib/cni/ptp"} {
+	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("finding the machine's programs (apt-get install containerd runc containernetworking-plugins nftables): %w", err)
+			return fmt.Errorf("finding the machine's programs (apt-get install containerd runc containernetworking-plugins nftables iptables ipset): %w", err)
 		}
 	}
 	return nil

@@ -151,8 +151,8 @@ func (c *Cluster) schedulerArgs() []string {
 	}
 }
 
-// manifests are what every cluster of the lab has: the rights of kube-proxy
-// and Multus, and the NetworkAttachmentDefinition's resource.
+// manifests are what every cluster of the lab has: the rights of Multus and
+// kube-router, and the NetworkAttachmentDefinition's resource.
 var manifests = fmt.Sprintf(`%s
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -168,4 +168,18 @@ kind: ClusterRoleBinding
 metadata: {name: multus}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: multus}
 subjects: [{kind: User, name: multus, apiGroup: rbac.authorization.k8s.io}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-router}
+rules:
+- {apiGroups: [""], resources: [namespaces, pods, services, nodes, endpoints], verbs: [get, list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
+- {apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-router}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-router}
+subjects: [{kind: User, name: kube-router, apiGroup: rbac.authorization.k8s.io}]
 `, nadCRD)

@@ -122,7 +122,12 @@ func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) 
 		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP); err != nil {
 		return err
 	}
-	_, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
+	if _, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml")); err != nil || !c.opts.NetworkPolicy {
+		return err
+	}
+	_, err = box.Daemon("kube-router", c.tool("kube-router"), "--kubeconfig="+c.pki.Path("router.kubeconfig"), "--hostname-override="+config.Name,
+		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--enable-cni=false",
+		"--service-cluster-ip-range="+ServiceCIDR, "--health-port=0", "--metrics-port=0")
 	return err
 }
 

@@ -1,9 +1,14 @@
 package pods
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/node"
 )
 
 // TestCluster is the whole product on a real cluster of two nodes: the
@@ -13,6 +18,7 @@ func TestCluster(t *testing.T) {
 	a := l.newHosted(t, "example-hcp-a", macA)
 	b := l.newHosted(t, "example-hcp-b", macB)
 	l.deployWorld(t, a, b)
+	l.checkPolicyIsEnforced(t)
 }
 
 // deployWorld brings up all that is there before oooi.
@@ -32,4 +38,28 @@ func (l *lab) deployWorld(t *testing.T, clusters ...*hostedCluster) {
 		l.rollout(t, cluster.namespace(), "kube-apiserver")
 		l.rollout(t, cluster.namespace(), "endpoints")
 	}
+}
+
+// checkPolicyIsEnforced makes sure that a NetworkPolicy means something here,
+// before one of ours is judged by it.
+func (l *lab) checkPolicyIsEnforced(t *testing.T) {
+	t.Helper()
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "policy.yaml")))
+	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "policy", "--all", "--for=condition=Ready", "--timeout=60s")
+	require.NoError(t, err)
+	server := l.podIP(t, "policy", "app=server")
+	ask := func(client string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := l.Kubectl(ctx, "exec", "-n", "policy", client, "--", "/standin", "tls", server.String()+":6443")
+			return err
+		}
+	}
+	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy allows", ask("allowed")))
+	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy refuses to be refused", func(ctx context.Context) error {
+		if ask("refused")(ctx) == nil {
+			return fmt.Errorf("it came through")
+		}
+		return nil
+	}))
+	l.progress.Say("NetworkPolicy is enforced")
 }

@@ -49,7 +49,7 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 		standin:  filepath.Join(dir, "standin"),
 		root:     root,
 	}
-	l.Cluster, err = node.Up(t.Context(), node.Options{Dir: dir, Tools: l.tools, Nodes: nodes, Progress: l.progress})
+	l.Cluster, err = node.Up(t.Context(), node.Options{Dir: dir, Tools: l.tools, Nodes: nodes, NetworkPolicy: nodes > 1, Progress: l.progress})
 	t.Cleanup(func() { l.end(t, filepath.Join(root, "e2e-out", name)) })
 	require.NoError(t, err)
 	l.build(t, l.standin, "./cmd/standin")
