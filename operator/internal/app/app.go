@@ -29,6 +29,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/controller/dhcpserver"
 	"github.com/densityops/oooi/operator/internal/controller/dnsserver"
 	"github.com/densityops/oooi/operator/internal/controller/infra"
+	"github.com/densityops/oooi/operator/internal/controller/ingress"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/notify"
 	"github.com/densityops/oooi/operator/internal/controller/proxyserver"
@@ -177,7 +178,7 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	}
 	attachments := &attachment.Controller{
 		Client: c, Applier: applier, World: reader, Gatherer: coalesce.New(time.Now), Clock: time.Now,
-		Apps: attachment.NewApps(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), nil)),
+		Apps: ingress.New(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), nil), mgr.GetAPIReader(), time.Now),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)
 		},

@@ -2,6 +2,9 @@ package attachment
 
 import (
 	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
@@ -10,8 +13,9 @@ import (
 
 // Apps brings *.apps of a hosted cluster to the VLAN, or takes it away.
 type Apps interface {
-	// Ensure gives the status to record; the error says what is missing.
-	Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment) (*v1alpha1.AppsIngressStatus, error)
+	// Ensure records the status in a, and gives when to ask again; the error
+	// says what is missing.
+	Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment, infras []v1alpha1.Infra) (time.Duration, error)
 	// Remove takes everything back; the error says what is still there.
 	Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error
 }
@@ -35,7 +39,43 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 			Reason: v1alpha1.ReasonWaitingForInfra, Message: "the attachment is not admitted",
 		}}
 	}
-	st, err := c.Apps.Ensure(ctx, a, p.facts)
-	a.Status.AppsIngressStatus = st
-	return stepResult{enabled: true, err: err}
+	after, err := c.Apps.Ensure(ctx, a, p.facts, p.world.Infras)
+	return stepResult{enabled: true, err: err, after: after}
+}
+
+// releaseAfter is how long a hosted cluster that does not answer holds up the
+// deletion of its attachment.
+const releaseAfter = 10 * time.Minute
+
+// leaveHostedCluster takes everything back, as far as that can be done: a
+// hosted cluster that is gone takes it with it, and one that does not answer is
+// given up after a while (behaviour B6).
+func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
+	if a.Status.AppsIngressStatus == nil {
+		return nil
+	}
+	err := c.Apps.Remove(ctx, a)
+	if err == nil {
+		return nil
+	}
+	w, readErr := c.World.ForAttachment(ctx, a)
+	if readErr != nil {
+		return readErr
+	}
+	gone := !w.Unreadable[facts.KindHostedCluster] && hostedClusterGone(w, a)
+	if gone || c.Clock().Sub(a.DeletionTimestamp.Time) >= releaseAfter {
+		ctrl.LoggerFrom(ctx).Info("leaving objects of the apps ingress in the hosted cluster", "gone", gone, "err", err.Error())
+		return nil
+	}
+	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: err.Error(), After: retry}
+}
+
+// hostedClusterGone: it is deleted, being deleted, or another one by now.
+func hostedClusterGone(w facts.World, a *v1alpha1.InfraClusterAttachment) bool {
+	for _, hc := range w.HostedClusters {
+		if hc.Namespace == string(a.Spec.HostedClusterRef.Namespace) && hc.Name == string(a.Spec.HostedClusterRef.Name) {
+			return hc.DeletionTimestamp != nil || string(hc.UID) != a.Status.Observed.HostedClusterUID
+		}
+	}
+	return true
 }

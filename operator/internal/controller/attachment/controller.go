@@ -54,6 +54,8 @@ type pass struct {
 type stepResult struct {
 	enabled bool
 	err     error
+	// after is when to run it again although it is as declared.
+	after time.Duration
 }
 
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infraclusterattachments,verbs=get;list;watch;patch
@@ -97,6 +99,9 @@ func (p *pass) again() error {
 	if p.facts.Recheck > 0 {
 		waits = append(waits, outcome.Waiting{Reason: v1alpha1.ReasonStale, After: p.facts.Recheck})
 	}
+	if p.apps.after > 0 {
+		waits = append(waits, outcome.Waiting{Reason: v1alpha1.ReasonAsExpected, After: p.apps.after})
+	}
 	if !p.facts.Admitted {
 		waits = append(waits, outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterNotFound, After: retry})
 	}
@@ -109,7 +114,7 @@ func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttach
 	if !controllerutil.ContainsFinalizer(a, Finalizer) {
 		return nil
 	}
-	if err := errors.Join(c.Apps.Remove(ctx, a), c.leaveControlPlane(ctx, a)); err != nil {
+	if err := errors.Join(c.leaveHostedCluster(ctx, a), c.leaveControlPlane(ctx, a)); err != nil {
 		return err
 	}
 	return c.setFinalizer(ctx, a, false)

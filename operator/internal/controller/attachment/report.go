@@ -95,7 +95,11 @@ func degradedCondition(p *pass, policyErr error) metav1.Condition {
 			return degraded
 		}
 	}
-	for _, err := range []error{policyErr, p.external.err, p.apps.err} {
+	appsErr := p.apps.err
+	if st := p.attachment.Status.AppsIngressStatus; st != nil && st.Phase == v1alpha1.AppsPhasePending {
+		appsErr = nil // it is on its way
+	}
+	for _, err := range []error{policyErr, p.external.err, appsErr} {
 		if err != nil {
 			degraded.Status = metav1.ConditionTrue
 			degraded.Reason, degraded.Message = outcome.Describe(err)

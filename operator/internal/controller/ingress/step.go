@@ -19,19 +19,24 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/apps"
+	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/hosted"
+	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/plan"
 )
 
-// recheckRemoved is how soon to go on after something was removed.
-const recheckRemoved = 2 * time.Second
+// How soon to go on after something was removed, and where nobody answers.
+const (
+	recheckRemoved = 2 * time.Second
+	recheckAway    = 30 * time.Second
+)
 
 // Step is the sub-step of the attachment controller.
 type Step struct {
-	Clients *hosted.Clients
-	// Hub reads single objects from the management cluster's API server.
-	Hub   client.Reader
-	Clock func() time.Time
+	clients *hosted.Clients
+	// hub reads single objects from the management cluster's API server.
+	hub   client.Reader
+	clock func() time.Time
 
 	mu       sync.Mutex
 	appliers map[hosted.Target]applier // guarded by mu
@@ -42,29 +47,77 @@ type applier struct {
 	applier *apply.Applier
 }
 
-// Run brings the hosted cluster one step on and writes
-// a.Status.AppsIngressStatus, which the caller stores. It gives how soon to run
-// again; 0 = when something changes.
-func (s *Step) Run(ctx context.Context, a *v1alpha1.InfraClusterAttachment, t hosted.Target, refusal plan.Reason) time.Duration {
+// New makes a Step.
+func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *Step {
+	return &Step{clients: clients, hub: hub, clock: clock, appliers: map[hosted.Target]applier{}}
+}
+
+// Ensure brings the hosted cluster one step on, records
+// a.Status.AppsIngressStatus, and gives when to come again. The error carries
+// the reason of a phase that is not Ready.
+func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment, infras []v1alpha1.Infra) (time.Duration, error) {
 	w, err := wanted(a)
+	w.Refusal = refusal(a, w, infras)
 	if err != nil {
-		refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
+		w.Refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
 	}
-	w.Refusal = refusal
-	if refusal.Reason != "" {
-		return s.report(a, apps.Judge(w, apps.Observed{}), w.Applied)
+	applied, d := w.Applied, apps.Judge(w, apps.Observed{})
+	if w.Refusal.Reason == "" {
+		applied, d = s.advance(ctx, w, f)
 	}
-	hostedClient, err := s.Clients.For(ctx, t)
+	s.report(a, d, applied)
+	if d.Phase == v1alpha1.AppsPhaseReady {
+		return d.After, nil
+	}
+	return 0, outcome.Waiting{Reason: d.Reason, Message: d.Message, After: d.After}
+}
+
+// advance reads the hosted cluster and carries out what follows.
+func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) ([]v1alpha1.AppliedObject, apps.Decision) {
+	unreachable := func(err error) ([]v1alpha1.AppliedObject, apps.Decision) {
+		_, message := outcome.Describe(err)
+		return w.Applied, apps.Judge(w, apps.Observed{AccessProblem: message})
+	}
+	t, ok := target(f.ControlPlaneNamespace, f.Observed.Services)
+	if !ok {
+		return unreachable(errors.New("the API server's Service of the hosted cluster is not known"))
+	}
+	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
-		return s.report(a, apps.Judge(w, apps.Observed{AccessProblem: words(err)}), w.Applied)
+		return unreachable(err)
 	}
-	seen := observer{hostedClient, s.Hub, t.Namespace, w}.observe(ctx)
+	seen := observer{hostedClient, s.hub, t.Namespace, w}.observe(ctx)
 	if seen.AccessProblem != "" {
-		s.Clients.Forget(t)
+		s.clients.Forget(t)
 	}
-	d := apps.Judge(w, seen)
-	applied, d := s.carryOut(ctx, s.applier(t, hostedClient), w, d)
-	return s.report(a, d, applied)
+	return s.carryOut(ctx, s.applier(t, hostedClient), w, apps.Judge(w, seen))
+}
+
+// refusal says why nothing may be written: the Infra has not recorded the range
+// and the ports as this attachment's (behaviour F5).
+func refusal(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, infras []v1alpha1.Infra) plan.Reason {
+	for _, i := range infras {
+		for _, r := range i.Status.InForce {
+			if string(r.Attachment) == a.Name && string(r.Range) == w.Pool.String() && r.HTTPPort == w.Spec.Ports.HTTP && r.HTTPSPort == w.Spec.Ports.HTTPS {
+				return plan.Reason{}
+			}
+		}
+	}
+	c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionProgrammed)
+	if c != nil && c.ObservedGeneration == a.Generation && c.Status != metav1.ConditionTrue {
+		return plan.Reason{Reason: c.Reason, Message: c.Message}
+	}
+	return plan.Reason{Reason: v1alpha1.ReasonWaitingForInfra, Message: "the Infra has not recorded the range and the ports yet"}
+}
+
+// target is the API server of the hosted cluster.
+func target(namespace string, services []v1alpha1.ObservedService) (hosted.Target, bool) {
+	for _, s := range services {
+		if s.Role == v1alpha1.ServiceRoleAPIServer {
+			return hosted.Target{Namespace: namespace, Service: s.Name, Port: uint16(s.Port)}, true
+		}
+	}
+	return hosted.Target{}, false
 }
 
 // carryOut removes, and where there was nothing to remove writes.
@@ -91,28 +144,35 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 }
 
 // Remove removes everything that is recorded, in the order that leaves no
-// object without its controller. What is gone is taken out of the record.
-func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment, t hosted.Target) error {
+// object without its controller. The error says what is still there.
+func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
+	// An unreadable range removes as well as a readable one.
 	w, _ := wanted(a)
 	if len(w.Applied) == 0 {
-		a.Status.AppsIngressStatus = nil
 		return nil
 	}
-	hostedClient, err := s.Clients.For(ctx, t)
+	t, ok := target(string(a.Status.ControlPlaneNamespace), a.Status.Observed.Services)
+	if !ok {
+		return outcome.Waiting{
+			Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the API server's Service of the hosted cluster is not known", After: recheckAway,
+		}
+	}
+	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
 		return err
 	}
-	seen := observer{hostedClient, s.Hub, t.Namespace, w}.observe(ctx)
+	seen := observer{hostedClient, s.hub, t.Namespace, w}.observe(ctx)
 	if seen.AccessProblem != "" {
-		s.Clients.Forget(t)
-		return errors.New(seen.AccessProblem)
+		s.clients.Forget(t)
+		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: seen.AccessProblem, After: recheckAway}
 	}
 	for _, o := range apps.Remove(w, seen) {
 		if err := remove(ctx, hostedClient, o); err != nil {
-			return fmt.Errorf("removing %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+			return outcome.Failed{
+				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: fmt.Sprintf("removing %s %s/%s", o.Kind, o.Namespace, o.Name), Err: err,
+			}
 		}
 	}
-	a.Status.AppsIngressStatus = nil
 	s.forget(t)
 	return nil
 }
@@ -122,9 +182,6 @@ func (s *Step) applier(t hosted.Target, c client.Client) applier {
 	defer s.mu.Unlock()
 	if known, ok := s.appliers[t]; ok && known.client == c {
 		return known
-	}
-	if s.appliers == nil {
-		s.appliers = map[hosted.Target]applier{}
 	}
 	made := applier{c, apply.New(c, c)}
 	s.appliers[t] = made
@@ -139,7 +196,7 @@ func (s *Step) forget(t hosted.Target) {
 
 // report writes the decision to the status; lastSync is when the endpoint has
 // changed, so that a quiet world writes nothing.
-func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, applied []v1alpha1.AppliedObject) time.Duration {
+func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, applied []v1alpha1.AppliedObject) {
 	before := a.Status.AppsIngressStatus
 	if before == nil {
 		before = &v1alpha1.AppsIngressStatus{}
@@ -151,11 +208,10 @@ func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, appli
 		after.ExternalIP = v1alpha1.IPv4(d.Endpoint.IP.String())
 	}
 	if after.ExternalIP != before.ExternalIP || after.ExternalHostname != before.ExternalHostname {
-		now := metav1.NewTime(s.Clock())
+		now := metav1.NewTime(s.clock())
 		after.LastSync = &now
 	}
 	a.Status.AppsIngressStatus = after
-	return d.After
 }
 
 // wanted fills in the defaults that the API server gives.
