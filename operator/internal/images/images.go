@@ -11,11 +11,11 @@ const (
 
 // The built-in defaults.
 const (
-	DefaultDHCPD      = "ghcr.io/densityops/oooi-dhcpd:v0.1.0"
-	DefaultCoreDNS    = "ghcr.io/densityops/oooi-coredns:v0.1.0"
+	DefaultDHCPD      = "quay.io/densityops/oooi-dhcpd:v0.1.0"
+	DefaultCoreDNS    = "quay.io/densityops/oooi-coredns:v0.1.0"
 	DefaultEnvoy      = "docker.io/envoyproxy/envoy:v1.36.4"
-	DefaultXDSManager = "ghcr.io/densityops/oooi-xds-manager:v0.1.0"
-	DefaultFence      = "ghcr.io/densityops/oooi-fence:v0.1.0"
+	DefaultXDSManager = "quay.io/densityops/oooi-xds-manager:v0.1.0"
+	DefaultFence      = "quay.io/densityops/oooi-fence:v0.1.0"
 )
 
 // Set is the operator's images, for resources that name none.
