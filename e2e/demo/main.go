@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -84,8 +85,8 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	defer func() {
 		// What the programs said is worth more than a clean directory when something failed.
-		if err == nil && !o.keep {
-			err = os.RemoveAll(dir)
+		if err == nil && !o.keep || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 			return
 		}
 		fmt.Fprintln(out, "plans and logs:", dir)
@@ -103,6 +104,9 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	if err == nil {
 		results := check.All(ctx, w, step)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
 		err = report(out, w, results, time.Since(begin))
 	}
 	if o.keep && w != nil {

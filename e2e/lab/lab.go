@@ -57,6 +57,7 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/lock
+mount -t tmpfs tmpfs /dev/shm
 : >/run/resolv.conf
 case $resolv in
 /run/*) mkdir -p "$(dirname "$resolv")"; ln -sf /run/resolv.conf "$resolv" ;;

@@ -16,6 +16,8 @@ type Scan struct {
 	Targets []Target
 	// Patience for each port in milliseconds.
 	Patience int
+	// Tries is how often a port that says nothing is tried; 0 is once.
+	Tries int
 }
 
 // Target is an address and an inclusive range of its ports.
@@ -44,6 +46,9 @@ func (s Scan) run(ctx context.Context) Found {
 		wait.Go(func() {
 			for target := range ports {
 				open, silent := s.try(ctx, target)
+				for n := 1; silent && n < s.Tries; n++ {
+					open, silent = s.try(ctx, target)
+				}
 				mu.Lock()
 				if open {
 					found.Open = append(found.Open, target.String())

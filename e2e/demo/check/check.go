@@ -42,6 +42,9 @@ const (
 func All(ctx context.Context, w *world.World, begin func(name string) func(error)) []Result {
 	var results []Result
 	for _, c := range list() {
+		if ctx.Err() != nil {
+			break
+		}
 		end := begin(c.Name)
 		var failed []error
 		c.run(ctx, w, func(r Result) {

@@ -42,7 +42,7 @@ func scanAll(ctx context.Context, w *world.World) error {
 	var errs []error
 	for address, ports := range want {
 		found, err := world.Ask[actor.Found](ctx, w, w.Stranger, "scan", actor.Scan{
-			Targets: []actor.Target{{Address: address, First: 1, Last: 65535}}, Patience: 1000,
+			Targets: []actor.Target{{Address: address, First: 1, Last: 65535}}, Patience: 1000, Tries: 4,
 		})
 		var open []string
 		for _, port := range ports {

@@ -40,9 +40,9 @@ var (
 	victimFirst = netip.MustParseAddr("10.128.0.32")
 )
 
-// VLANDevice is a pod's device on the VLAN, as Multus names it; eth0 is the one in
-// the pod network.
-const VLANDevice = "net1"
+// VLANDevice is a pod's device on the VLAN, as the operator has Multus name it;
+// eth0 is the one in the pod network.
+const VLANDevice = "vlan0"
 
 // Paths inside a pod, which has its own /run.
 const (
@@ -298,7 +298,7 @@ func (w *World) proxy(ctx context.Context) error {
 		return err
 	}
 	_, err := w.start(p.Host, "envoy", lab.Spec{
-		Args: []string{podBin + "/envoy", "-c", "/run/oooi/bootstrap.yaml", "--concurrency", "1"},
+		Args: []string{podBin + "/envoy", "-c", "/run/oooi/bootstrap.yaml", "--concurrency", "1", "--disable-hot-restart"},
 		Env:  p.environment(), Unprivileged: true,
 	})
 	return err
