@@ -7,9 +7,9 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 )
 
-// idle says whether a component is not to be applied: it is disabled (behaviour
+// rests says whether a component is not to be applied: it is disabled (behaviour
 // B7) or its declaration is wrong (behaviour A6).
-func (w *world) idle(flag *bool, fault, name string) (Action, Reason, bool) {
+func (w *world) rests(flag *bool, fault, name string) (Action, Reason, bool) {
 	switch {
 	case !enabled(flag) && !enabled(w.in.Infra.Spec.RetainDisabled):
 		return Delete, Reason{v1alpha1.ReasonDisabled, "infraComponents." + name + ".enabled is false"}, true
@@ -29,7 +29,7 @@ func (w *world) nadNamespace() v1alpha1.NamespaceName {
 
 func (w *world) dhcpServer(own []*candidate, ranges []Range) Component[v1alpha1.DHCPServerSpec] {
 	d := w.in.Infra.Spec.InfraComponents.DHCP
-	if action, reason, idle := w.idle(d.Enabled, w.own.dhcpFault, "dhcp"); idle {
+	if action, reason, idle := w.rests(d.Enabled, w.own.dhcpFault, "dhcp"); idle {
 		return Component[v1alpha1.DHCPServerSpec]{Action: action, Reason: reason}
 	}
 	spec := &v1alpha1.DHCPServerSpec{
@@ -124,7 +124,7 @@ func (w *world) vmiNamespaces(own []*candidate) []string {
 
 func (w *world) dnsServer(included []*candidate, sources map[Key][]netip.Addr, pod podView) Component[v1alpha1.DNSServerSpec] {
 	d := w.in.Infra.Spec.InfraComponents.DNS
-	if action, reason, idle := w.idle(d.Enabled, w.own.dnsFault, "dns"); idle {
+	if action, reason, idle := w.rests(d.Enabled, w.own.dnsFault, "dns"); idle {
 		return Component[v1alpha1.DNSServerSpec]{Action: action, Reason: reason}
 	}
 	spec := &v1alpha1.DNSServerSpec{
@@ -142,26 +142,13 @@ func (w *world) dnsServer(included []*candidate, sources map[Key][]netip.Addr, p
 	}
 	slices.Sort(spec.Zones)
 	spec.Hosts = hosts(w.in.Bindings, w.own, included, spec.Records)
-	if a, found := w.in.ClusterIPs[Key{w.in.Infra.Namespace, w.in.Infra.Name + "-dns"}]; found {
+	if a, found := w.in.ClusterIPs[w.dnsService()]; found {
 		spec.OwnAddresses = []v1alpha1.IPv4{ipv4(a)}
-		spec.UpstreamServers = w.withoutOwn(spec.UpstreamServers, a)
 	}
 	if spec.TTLSeconds < 1 || spec.TTLSeconds > 30 {
 		spec.TTLSeconds = 30
 	}
 	return Component[v1alpha1.DNSServerSpec]{Action: Apply, Spec: spec}
-}
-
-// withoutOwn drops our own Service from the upstreams (behaviour D5).
-func (w *world) withoutOwn(upstreams []v1alpha1.Upstream, own netip.Addr) []v1alpha1.Upstream {
-	return slices.DeleteFunc(slices.Clone(upstreams), func(u v1alpha1.Upstream) bool {
-		a, _, err := ParseUpstream(string(u))
-		if err == nil && a == own {
-			w.own.warnings = append(w.own.warnings, "networkConfig.dnsServers "+string(u)+" is this stack itself and is left out")
-			return true
-		}
-		return false
-	})
 }
 
 // proxyAddress is where names lead: nowhere without a proxy. One that is disabled
@@ -183,7 +170,7 @@ func sortedCIDRs(cidrs []v1alpha1.IPv4CIDR) []v1alpha1.IPv4CIDR {
 func (w *world) proxyServer(own, included, wanting []*candidate, sources map[Key][]netip.Addr, ports map[string]uint16, pod podView,
 ) Component[v1alpha1.ProxyServerSpec] {
 	d := w.in.Infra.Spec.InfraComponents.Proxy
-	if action, reason, idle := w.idle(d.Enabled, w.own.pxyFault, "proxy"); idle {
+	if action, reason, idle := w.rests(d.Enabled, w.own.pxyFault, "proxy"); idle {
 		return Component[v1alpha1.ProxyServerSpec]{Action: action, Reason: reason}
 	}
 	accessLog := enabled(d.AccessLog)

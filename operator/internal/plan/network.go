@@ -173,6 +173,18 @@ func (n *network) parseUpstreams(servers []v1alpha1.Upstream) {
 	}
 }
 
+// dropUpstream leaves out our own Service (behaviour D5).
+func (n *network) dropUpstream(own netip.Addr) {
+	n.upstreams = slices.DeleteFunc(n.upstreams, func(u v1alpha1.Upstream) bool {
+		a, _, err := ParseUpstream(string(u))
+		if err != nil || a != own {
+			return false
+		}
+		n.warnings = append(n.warnings, fmt.Sprintf("networkConfig.dnsServers %s is this stack itself and is left out", u))
+		return true
+	})
+}
+
 // ParseUpstream reads an address with or without a port.
 func ParseUpstream(s string) (netip.Addr, uint16, error) {
 	if !strings.Contains(s, ":") {

@@ -78,6 +78,7 @@ func For(in Inputs) Plan {
 	all := candidates(in)
 	for _, c := range all {
 		judgeAlone(c, w.networks[c.infra].cidr)
+		c.admitted = c.admitted && !w.idle[c.infra]
 	}
 	limit(all)
 	found := collisions(all, w.near)

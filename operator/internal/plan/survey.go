@@ -15,11 +15,14 @@ type world struct {
 	own      *network
 	networks map[Key]*network
 	refusal  Reason
+	// idle are the Infras of this network that hold nothing of it and may not
+	// have it: their attachments count against nobody.
+	idle map[Key]bool
 }
 
 // survey parses every Infra's network and judges the planned one's.
 func survey(in Inputs) *world {
-	w := &world{in: in, networks: map[Key]*network{}}
+	w := &world{in: in, networks: map[Key]*network{}, idle: map[Key]bool{}}
 	for _, s := range in.Siblings {
 		n := parseNetwork(s)
 		w.networks[s.Key] = &n
@@ -27,6 +30,9 @@ func survey(in Inputs) *world {
 	n := parseNetwork(in.Infra)
 	w.own = &n
 	w.networks[in.Infra.Key] = &n
+	if a, found := in.ClusterIPs[w.dnsService()]; found {
+		w.own.dropUpstream(a)
+	}
 	w.refusal = w.judgeNetwork()
 	return w
 }
@@ -43,6 +49,11 @@ func (w *world) judgeNetwork() Reason {
 		}
 	}
 	refused := accept(w.netClaims(), func(c netClaim) rank { return c.rank }, netClaimsCollide)
+	for _, s := range w.in.Siblings {
+		if _, lost := refused[s.Key]; (lost || w.networks[s.Key].fault != "") && s.Network == nil {
+			w.idle[s.Key] = true
+		}
+	}
 	if by, found := refused[w.in.Infra.Key]; found {
 		return Reason{v1alpha1.ReasonDuplicateNetwork, fmt.Sprintf(
 			"networkConfig.cidr %s: Infra %s holds %s on the same network", w.own.cidr, by.name, by.describe())}
@@ -96,6 +107,9 @@ func heldClaim(i Infra) []netClaim {
 	c.servers = sortAddrs(c.servers)
 	return []netClaim{c}
 }
+
+// dnsService is our own Service in front of the DNS server.
+func (w *world) dnsService() Key { return Key{w.in.Infra.Namespace, w.in.Infra.Name + "-dns"} }
 
 // near says whether an Infra is on the planned one's network.
 func (w *world) near(infra Key) bool {
