@@ -49,14 +49,14 @@ func Bundle(root string, table Table) (map[string][]byte, error) {
 		files["manifests/"+crd.name()+".crd.yaml"] = crd
 	}
 	// The ServiceAccount and its bindings are OLM's to make.
-	objects, err := readObjects(filepath.Join(root, "manifests/default/operator.yaml"))
+	objects, err := readObjects(filepath.Join(root, "manifests/default/operator.yaml"), filepath.Join(root, "manifests/rbac/components.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
 		switch o.kind() {
 		case "Deployment", "ServiceAccount":
-		case "Service", "PriorityClass":
+		case "Service", "ClusterRole":
 			delete(o["metadata"].(map[string]any), "namespace")
 			files["manifests/"+o.name()+"."+strings.ToLower(o.kind())+".yaml"] = o
 		default:

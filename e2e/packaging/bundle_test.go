@@ -104,7 +104,9 @@ func TestEveryImageIsInRelatedImages(t *testing.T) {
 		require.Contains(t, related, found)
 	}
 	var deployment struct {
-		Spec struct{ Install struct{ Spec struct{ Deployments any } } }
+		Spec struct {
+			Install struct{ Spec struct{ Deployments any } }
+		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(words), &deployment))
 	walk(deployment.Spec.Install.Spec.Deployments, "", func(path string, value any) {
@@ -202,8 +204,7 @@ func TestTheBundleHoldsWhatOLMCanInstall(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal(raw, &o))
 		kinds[o.Kind]++
 	}
-	delete(kinds, "PriorityClass")
-	require.Equal(t, map[string]int{"ClusterServiceVersion": 1, "CustomResourceDefinition": 5, "Service": 1}, kinds)
+	require.Equal(t, map[string]int{"ClusterServiceVersion": 1, "CustomResourceDefinition": 5, "Service": 1, "ClusterRole": 1}, kinds)
 	bundle, _ := readCSV(t)
 	require.Empty(t, bundle.Spec.WebhookDefinitions)
 	require.Empty(t, bundle.Spec.CustomResourceDefinitions.Required)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -77,7 +78,7 @@ users: [{name: admin, user: {token: secret}}]
 contexts: [{name: c, context: {cluster: c, user: admin}}]
 current-context: c
 `, port))
-	eventually(t, time.Minute, "the API server is ready", func(ctx context.Context) error {
+	eventually(t, 4*time.Minute, "the API server is ready", func(ctx context.Context) error {
 		_, err := c.try(ctx, "", "get", "--raw", "/readyz")
 		return err
 	})
@@ -193,14 +194,23 @@ func (c *cluster) apply(t *testing.T, manifests string, args ...string) string {
 	return out
 }
 
+// freePort is a port below those that the kernel gives to clients, so that none
+// takes it before the program that is told of it.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	return port
+	for range 50 {
+		n, err := rand.Int(rand.Reader, big.NewInt(17000))
+		require.NoError(t, err)
+		address := fmt.Sprintf("127.0.0.1:%d", 15000+n.Int64())
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err == nil {
+			require.NoError(t, listener.Close())
+			_, port, _ := strings.Cut(address, ":")
+			return port
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
 
 // eventually asks again and again until an answer comes or time is up.
@@ -210,14 +220,18 @@ func eventually(t *testing.T, most time.Duration, what string, ask func(context.
 	defer cancel()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
+	var last error
 	for {
 		err := ask(ctx)
 		if err == nil {
 			return
 		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			require.NoError(t, err, "not within %s: %s", most, what)
+			require.NoError(t, last, "not within %s: %s", most, what)
 		case <-again.C:
 		}
 	}

@@ -118,6 +118,9 @@ func install(root string, table Table, out object) error {
 	if err := setImages(deployment, table); err != nil {
 		return err
 	}
+	// Most clusters with OLM are OpenShift; elsewhere the Subscription says so.
+	container := object(deployment.list("spec", "template", "spec", "containers")[0].(map[string]any))
+	container["env"] = append(container.list("env"), map[string]any{"name": "OOOI_ENABLE_OPENSHIFT", "value": "true"})
 	out.set([]any{map[string]any{
 		"name": deployment.name(), "label": deployment.at("metadata", "labels"), "spec": deployment.at("spec"),
 	}}, "spec", "install", "spec", "deployments")

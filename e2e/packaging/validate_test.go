@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -34,7 +35,10 @@ func TestOperatorSDKValidatesTheBundle(t *testing.T) {
 			require.NoError(t, json.Unmarshal(stdout.Bytes(), &result), stdout.String())
 			require.True(t, result.Passed)
 			for _, output := range result.Outputs {
-				if suite != "name=community" { // It warns that it is deprecated.
+				// "community" says that it is deprecated itself. Events of the group
+				// events.k8s.io are taken for those of its version v1beta1, whatever the
+				// version, which a rule does not name.
+				if !strings.Contains(output.Message, "validator is deprecated") && !strings.Contains(output.Message, "Migrate the API(s) for events:") {
 					require.NotContains(t, []string{"warning", "error"}, output.Type, output.Message)
 				}
 			}
@@ -53,7 +57,9 @@ func TestScorecardPasses(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(root, "bundle/tests/scorecard/config.yaml"))
 	require.NoError(t, err)
 	var config struct {
-		Stages []struct{ Tests []struct{ Entrypoint []string } }
+		Stages []struct {
+			Tests []struct{ Entrypoint []string }
+		}
 	}
 	require.NoError(t, yaml.Unmarshal(raw, &config))
 	require.Len(t, config.Stages[0].Tests, 6)
