@@ -294,7 +294,9 @@ func (e *engine) tell(state xds.State) {
 	m := e.app.metrics
 	m.Envoy(state.Connected, state.InForce, state.Accepted)
 	if state.Settled && state.Accepted == e.version && !e.publishedAt.IsZero() {
-		m.Synced(time.Since(e.publishedAt))
+		took := time.Since(e.publishedAt)
+		m.Synced(took)
+		e.logger.Info("accepted by envoy", "snapshot", e.version, "took", took.String())
 		e.publishedAt = time.Time{}
 	}
 	var all []routes.Problem
