@@ -73,7 +73,7 @@ func (t *Table) Blocks() []Range {
 	var all []uint32
 	for _, s := range []State{Aside, Granted, Resting, Offered} {
 		for e := t.lists[s].head; e != nil; e = e.next {
-			if s != Offered || e.back == Granted {
+			if s != Offered || e.back != Free {
 				all = append(all, e.ip)
 			}
 		}

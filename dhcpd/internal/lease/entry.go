@@ -43,10 +43,13 @@ type entry struct {
 	fresh bool
 	// remember keeps mac when an offer lapses: it had the address before.
 	remember bool
+	// seen is the station that answered when the address was probed.
+	seen MAC
 	// pinned is set while the virtual machine is not known to be gone.
 	pinned bool
 	// back is where an offer returns to when it lapses.
 	back     State
+	rest     time.Time // how long it rests then
 	vm       VM
 	deadline time.Time
 

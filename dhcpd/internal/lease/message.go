@@ -28,7 +28,7 @@ func (t *Table) Offer(c Client, asked netip.Addr, now time.Time) Answer {
 		return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c)}
 	}
 	t.offer(e, c, now)
-	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: e.fresh}
+	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: e.fresh && c.Near}
 }
 
 // offerable says whether a client that starts anew gets e again.
@@ -52,8 +52,8 @@ func (t *Table) offerable(e *entry, c Client) bool {
 func (t *Table) offer(e *entry, c Client, now time.Time) {
 	if e.state != Offered {
 		e.back = Free
-		if e.list != nil && e.state == Granted {
-			e.back = Granted
+		if e.list != nil && (e.state == Granted || e.state == Resting) {
+			e.back, e.rest = e.state, e.deadline
 		}
 		e.remember = e.owned && e.mac == c.MAC
 	}
@@ -94,12 +94,31 @@ func (t *Table) Request(c Client, ip netip.Addr, now time.Time) Answer {
 		return Answer{Verdict: Nak, Reason: reason}
 	case e != nil && e.ip == n:
 		return t.confirm(e, c, now)
-	case e != nil && (e.state == Bound || e.state == Held || e.state == Offered):
+	case e != nil && (e.state == Bound || e.state == Held || e.state == Offered) && !t.resting(n):
 		return Answer{Verdict: Nak, Reason: WrongAddress}
 	}
-	e, verdict, reason := t.adopt(c, n, now)
+	return t.adopted(c, n, now)
+}
+
+// resting says whether n is of a predecessor's block. A client that says it
+// has such an address knows better than the table, which may have an older one
+// of it from the status.
+func (t *Table) resting(n uint32) bool {
+	x := t.byIP[n]
+	return x != nil && x.state == Resting
+}
+
+// adopted answers a client that says it has an address of which there is no
+// record. Somebody else may have it, so it is probed first where that can be
+// done: meanwhile it is on offer to this client.
+func (t *Table) adopted(c Client, n uint32, now time.Time) Answer {
+	e, verdict, reason := t.adopt(c, n)
 	if e == nil {
 		return Answer{Verdict: verdict, Reason: reason}
+	}
+	if e.fresh && c.Near {
+		t.offer(e, c, now)
+		return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: true}
 	}
 	return t.bind(e, c, now)
 }
@@ -109,22 +128,13 @@ func (t *Table) confirm(e *entry, c Client, now time.Time) Answer {
 	switch e.state {
 	case Bound, Held:
 		return t.bind(e, c, now)
-	case Offered:
-		if r := t.may(); r != OK {
-			return Answer{Reason: r}
-		}
-		return t.bind(e, c, now)
-	case Cooling:
+	case Offered, Cooling:
 		if r := t.may(); r != OK {
 			return Answer{Reason: r}
 		}
 		return t.bind(e, c, now)
 	}
-	e, verdict, reason := t.adopt(c, e.ip, now)
-	if e == nil {
-		return Answer{Verdict: verdict, Reason: reason}
-	}
-	return t.bind(e, c, now)
+	return t.adopted(c, e.ip, now)
 }
 
 // may says whether any binding may be made now.
@@ -151,7 +161,7 @@ func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 		t.identify(e, vmBefore)
 	}
 	t.identify(e, vm)
-	e.fresh = false
+	e.fresh, e.seen = false, MAC{}
 	if e.vm.Known() && fresh {
 		e.pinned = true
 	}
@@ -200,13 +210,20 @@ func (t *Table) Decline(m MAC, ip netip.Addr, now time.Time) Reason {
 	return OK
 }
 
-// Conflict takes an offered address out of use that a probe found in use.
-func (t *Table) Conflict(ip netip.Addr, now time.Time) bool {
+// Conflict takes an offered address out of use, since a probe found a station
+// that uses it. An address that rests is that station's in all likelihood.
+func (t *Table) Conflict(ip netip.Addr, by MAC, now time.Time) bool {
 	e := t.byIP[number(ip)]
 	if e == nil || e.state != Offered {
 		return false
 	}
-	t.setQuarantine(e, now)
+	if e.back == Resting {
+		t.conflicts++
+		t.lapse(e)
+	} else {
+		t.setQuarantine(e, now)
+	}
+	e.seen = by
 	return true
 }
 

@@ -1,7 +1,5 @@
 package lease
 
-import "time"
-
 // This file is the whole allocation policy: who may keep what, who may get
 // something new, and which address that is.
 
@@ -107,7 +105,7 @@ func (t *Table) admits(c Client) Reason {
 		return OK
 	case t.set.IgnoreUnknown:
 		return UnknownClient
-	case t.freeInPool() <= t.headroom():
+	case t.set.Headroom && t.freeInPool() <= t.headroom():
 		return NoHeadroom
 	case t.mode.Blocks && t.set.Headroom && t.lists[Granted].len <= t.blockGoal()/blockShare:
 		return NoHeadroom
@@ -121,9 +119,6 @@ const blockShare = 4
 // headroom is the number of free addresses that only known machines get: an
 // eighth of the pool, or as many as machines still lack one.
 func (t *Table) headroom() int {
-	if !t.set.Headroom {
-		return 0
-	}
 	return max(t.pool.size/headroomShare, t.machines-len(t.byVM))
 }
 
@@ -201,7 +196,7 @@ func (t *Table) reserved(n uint32, m MAC) *entry {
 // adopt gives a client the address that it says it has, although there is no
 // record of it: rather that than to move a running machine after records were
 // lost.
-func (t *Table) adopt(c Client, n uint32, now time.Time) (*entry, Verdict, Reason) {
+func (t *Table) adopt(c Client, n uint32) (*entry, Verdict, Reason) {
 	if a, ok := t.set.Fixed[c.MAC]; ok {
 		if number(a) != n {
 			return nil, Nak, WrongAddress
@@ -219,8 +214,13 @@ func (t *Table) adopt(c Client, n uint32, now time.Time) (*entry, Verdict, Reaso
 	}
 	e := t.byIP[n]
 	switch {
-	case e != nil && (e.state == Resting || t.givable(e)):
+	case e != nil && e.state == Resting:
+		e.fresh = e.seen != c.MAC
 		return e, Ack, OK
+	case e != nil && t.givable(e):
+		return e, Ack, OK
+	case e != nil && e.state == Quarantined && e.seen == c.MAC:
+		return e, Ack, OK // it was this client that answered the probe
 	case e != nil && e.state != Free && e.state != Aside:
 		return nil, Nak, Taken
 	case t.mode.Blocks:

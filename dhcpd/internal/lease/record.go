@@ -45,6 +45,10 @@ func (t *Table) Records() []Record {
 		switch e.state {
 		case Bound, Held, Cooling, Quarantined, Resting:
 			out = append(out, e.toRecord())
+		case Offered:
+			if e.back == Resting {
+				out = append(out, Record{IP: address(e.ip), State: Resting, Until: e.rest})
+			}
 		case Free:
 			if e.owned {
 				out = append(out, e.toRecord())

@@ -28,6 +28,9 @@ type Client struct {
 	// VMs are the interfaces of virtual machines with this address, the
 	// oldest first; more than one is a mistake that is reported elsewhere.
 	VMs []VM
+	// Near says that the client is on the link, so that an address can be
+	// probed for it.
+	Near bool
 }
 
 // Verdict is what to answer.
@@ -71,7 +74,7 @@ type Answer struct {
 	// cannot be stored, the caller must call Revoke and stay silent.
 	New bool
 	// Probe asks the caller to find out, before it answers, that no other
-	// station uses the address.
+	// station uses the address. A request is then to be handled again.
 	Probe bool
 }
 
@@ -282,6 +285,10 @@ func (t *Table) lapse(e *entry) {
 	}
 	if e.back == Granted && t.lists[Granted].len >= t.blockGoal() {
 		e.back = Free // others have taken its place in the block
+	}
+	if e.back == Resting {
+		t.put(e, Resting, e.rest)
+		return
 	}
 	t.put(e, e.back, time.Time{})
 }

@@ -82,7 +82,7 @@ func (s *Server) seen(dev Device, ip netip.Addr, mac lease.MAC) {
 		return
 	}
 	delete(s.probes, ip)
-	if s.table.Conflict(ip, now) {
+	if s.table.Conflict(ip, mac, now) {
 		s.opts.Log.Warn("address is in use by another station", "ip", ip.String(), "mac", mac.String())
 		s.commit()
 	}
