@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	agentv1 "github.com/densityops/oooi/operator/api/agent/v1"
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -133,7 +132,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, fmt.Errorf("listening for agents: %w", err)
 	}
 	a.server = agent.NewServer(a.hub, agent.Reviews{Client: mgr.GetClient()}, serviceAccount, listener, a.keeper.Certificate)
-	set = oooimetrics.New(metrics.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends)
+	set = oooimetrics.New(o.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends)
 	if err := a.controllers(set, again); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,9 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
 	"github.com/densityops/oooi/operator/internal/agent"
 	"github.com/densityops/oooi/operator/internal/controller/workload"
 	"github.com/densityops/oooi/operator/internal/images"
@@ -50,6 +53,8 @@ type Options struct {
 
 	Images images.Set
 	Logger *slog.Logger
+	// Registry of metrics; default the process's.
+	Registry prometheus.Registerer
 }
 
 // ErrHelp says that only the usage was asked for.
@@ -118,6 +123,9 @@ func (b *boolFlags) add(p *bool, name, env string, fallback bool, usage string) 
 }
 
 func (o *Options) setDefaults() {
+	if o.Registry == nil {
+		o.Registry = metrics.Registry
+	}
 	if o.HubAddress == "" {
 		o.HubAddress = net.JoinHostPort("oooi-hub."+o.Namespace+".svc", "8443")
 	}

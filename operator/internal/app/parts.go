@@ -23,6 +23,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -69,8 +70,11 @@ func (a *App) managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Optio
 	if o.LeaderElect == LeaderLife {
 		a.life = func(ctx context.Context) error { return leader.Become(ctx, leaderLock) }
 	}
+	// One process may hold several operators: the tests do.
+	repeatable := true
 	return ctrl.Options{
-		Scheme: scheme, Logger: log, Metrics: m, Cache: cacheOptions(),
+		Controller: ctrlconfig.Controller{SkipNameValidation: &repeatable},
+		Scheme:     scheme, Logger: log, Metrics: m, Cache: cacheOptions(),
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 		HealthProbeBindAddress:        o.HealthProbeBindAddress,
 		LeaderElection:                o.LeaderElect == LeaderLease,
