@@ -18,9 +18,14 @@ $(eval $(call framework_tool,operator-sdk,operator-sdk,github.com/operator-frame
 $(eval $(call framework_tool,scorecard-test,operator-sdk,github.com/operator-framework/operator-sdk/images/scorecard-test,containers_image_openpgp))
 $(eval $(call framework_tool,olm,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/olm,json1$(comma)containers_image_openpgp))
 $(eval $(call framework_tool,olm-catalog,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/catalog,json1$(comma)containers_image_openpgp))
-PACKAGING_TOOLS := $(addprefix $(TOOLS)/,opm operator-sdk scorecard-test)
+PACKAGING_TOOLS := $(addprefix $(TOOLS)/,opm operator-sdk scorecard-test olm olm-catalog)
+test-e2e: $(PACKAGING_TOOLS)
 
-##@ Package
+##@ Package, and the tests of it alone
+
+.PHONY: test-packaging
+test-packaging: build $(CONTROL_PLANE) $(PACKAGING_TOOLS) ## Test bundle, catalog, manifests, mirror, release and guides.
+	@$(TIMED) "testing the packaging" env $(GO_E2E) test -timeout 30m ./packaging/... ./images/...
 
 .PHONY: bundle
 bundle: $(TOOLS)/operator-sdk ## Make and validate the OLM bundle and the images' kustomization from bundle/components.yaml.
@@ -48,7 +53,15 @@ pin: ## Build the images, write their digests into the table, make bundle and ca
 push-images: ## Push what "make images" built to a registry: make push-images TO=registry.example.com/oooi
 	@$(PACKAGING) push $(PACKAGING_FLAGS) -from $(IMAGES_OUT) -to "$(TO)"
 
+.PHONY: mirror
+mirror: $(TOOLS)/opm ## Push all images to one registry, and write to bin/mirror what installs from it alone: make mirror TO=registry.example.com/oooi
+	@$(PACKAGING) mirror $(PACKAGING_FLAGS) -out $(IMAGES_OUT) -opm $(TOOLS)/opm -to "$(TO)" -into $(BIN)/mirror
+
 .PHONY: verify-bundle
 verify-bundle: generate-api
 	@$(PACKAGING) stale $(PACKAGING_FLAGS)
 verify: verify-bundle
+
+.PHONY: release
+release: $(CONTROL_PLANE) envoy ## Check and tag a module: make release MODULE=dhcpd VERSION=v0.2.0
+	@e2e/tools/scripts/release "$(MODULE)" "$(VERSION)"

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/densityops/oooi/e2e/images"
 )
@@ -209,10 +212,7 @@ func filesBelow(dir, prefix string) ([]images.File, error) {
 
 // WriteBundleImage puts the bundle's image below the builder's Out.
 func (b Builder) WriteBundleImage(image v1.Image, table Table) error {
-	index, err := images.Index(image)
-	if err != nil {
-		return err
-	}
+	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: image})
 	return b.Write(Built{
 		Name: imageName(table.BundleImage()), Index: index, ByArch: map[string]v1.Image{"any": image},
 	}, table.BundleImage()+":v"+table.Version)

@@ -70,33 +70,42 @@ func push(ctx context.Context, repository, tag string, what remote.Taggable) err
 	return nil
 }
 
-// Push puts all images of an output directory of "make images" into a
-// registry, unchanged, so that each keeps its digest. tags are by image name.
+// Push puts images of an output directory of "make images" into a registry,
+// unchanged, so that each keeps its digest. tags are by image name; what has
+// none stays behind.
 func Push(ctx context.Context, out, to string, tags map[string]string) (map[string]string, error) {
-	layouts, err := filepath.Glob(filepath.Join(out, "oci/*"))
-	if err != nil || len(layouts) == 0 {
-		return nil, fmt.Errorf("there are no images in %s: make images", out)
-	}
 	digests := map[string]string{}
-	for _, dir := range layouts {
-		index, err := layout.ImageIndexFromPath(dir)
+	for image, tag := range tags {
+		index, err := layout.ImageIndexFromPath(filepath.Join(out, "oci", image))
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", dir, err)
+			return nil, fmt.Errorf("%s is not built (make images): %w", image, err)
 		}
-		image := filepath.Base(dir)
-		digest, err := index.Digest()
+		what, digest, err := only(index)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", dir, err)
+			return nil, fmt.Errorf("reading %s: %w", image, err)
 		}
-		if tags[image] == "" {
-			return nil, fmt.Errorf("%s is no image of the table", dir)
-		}
-		if err := push(ctx, to+"/"+image, tags[image], index); err != nil {
+		if err := push(ctx, to+"/"+image, tag, what); err != nil {
 			return nil, err
 		}
 		digests[image] = digest.String()
 	}
 	return digests, nil
+}
+
+// only is what an index stands for: itself, or the image of the bundle, which
+// has no architecture.
+func only(index v1.ImageIndex) (remote.Taggable, v1.Hash, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, v1.Hash{}, err
+	}
+	if len(manifest.Manifests) == 1 && manifest.Manifests[0].Platform == nil {
+		digest := manifest.Manifests[0].Digest
+		image, err := index.Image(digest)
+		return image, digest, err
+	}
+	digest, err := index.Digest()
+	return index, digest, err
 }
 
 // Tags are the tags of all images, by image name.

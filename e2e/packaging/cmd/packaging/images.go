@@ -138,3 +138,23 @@ func pin(ctx context.Context, args []string) error {
 	}
 	return packaging.WriteTable(root, t.Pin(digests, toolchain))
 }
+
+// mirror makes an installation that names one registry alone.
+func mirror(ctx context.Context, args []string) error {
+	var with imageFlags
+	flags := flag.NewFlagSet("mirror", flag.ContinueOnError)
+	ready := with.register(flags)
+	to := flags.String("to", "", "the registry and path to push to")
+	into := flags.String("into", "bin/mirror", "where manifests, bundle and catalog go")
+	root, t, err := table(flags, args)
+	if err != nil {
+		return err
+	}
+	if err := ready(root); err != nil {
+		return err
+	}
+	if *to == "" {
+		return errors.New("no registry is given: -to registry.example.com/oooi")
+	}
+	return with.builder.Mirror(ctx, t, with.opm, *to, *into, with.archs)
+}

@@ -24,13 +24,14 @@ var commands = map[string]func(context.Context, []string) error{
 	"images":  images,
 	"pin":     pin,
 	"push":    push,
+	"mirror":  mirror,
 }
 
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: packaging bundle|stale|catalog|images|pin|push [flags]")
+		fmt.Fprintln(os.Stderr, "usage: packaging bundle|stale|catalog|images|pin|push|mirror [flags]")
 		return 2
 	}
 	if err := commands[args[0]](ctx, args[1:]); err != nil {
