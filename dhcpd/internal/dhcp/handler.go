@@ -36,8 +36,10 @@ type Result struct {
 	// IP is the address that it is about, VM its machine.
 	IP netip.Addr
 	VM lease.VM
-	// New and Probe are as in lease.Answer.
-	New   bool
+	// New is as in lease.Answer.
+	New bool
+	// Probe asks the caller to find out first that no other station uses IP,
+	// and to handle the message again then. There is no answer yet.
 	Probe bool
 }
 
@@ -64,6 +66,8 @@ type Handler struct {
 	// Newcomer says whether a client that nothing is known of should be
 	// left to ask again, since its machine may be known by then. May be nil.
 	Newcomer func(m lease.MAC, now time.Time) bool
+	// Near says that clients on the link can be probed for.
+	Near bool
 }
 
 // Handle answers m, appending the answer to buf.
@@ -104,7 +108,7 @@ func (h *Handler) reject(m *Message) Outcome {
 }
 
 func (h *Handler) client(m *Message) lease.Client {
-	return lease.Client{MAC: m.MAC, VMs: h.Directory.VMs(m.MAC)}
+	return lease.Client{MAC: m.MAC, VMs: h.Directory.VMs(m.MAC), Near: h.Near && !m.Relayed()}
 }
 
 func (h *Handler) discover(m *Message, now time.Time, buf []byte) Result {
@@ -116,9 +120,7 @@ func (h *Handler) discover(m *Message, now time.Time, buf []byte) Result {
 	if a.Verdict != lease.Ack {
 		return Result{Outcome: Outcome(a.Reason)}
 	}
-	r := h.positive(m, Offer, a, buf)
-	r.Probe = a.Probe && !m.Relayed()
-	return r
+	return h.positive(m, Offer, a, buf)
 }
 
 // request serves every state that a client can be in (RFC 2131 section 4.3.2
@@ -142,6 +144,9 @@ func (h *Handler) request(m *Message, now time.Time, buf []byte) Result {
 }
 
 func (h *Handler) positive(m *Message, t Type, a lease.Answer, buf []byte) Result {
+	if a.Probe {
+		return Result{IP: a.IP, VM: a.VM, Probe: true}
+	}
 	r := reply{
 		typ:      t,
 		yiaddr:   a.IP,
@@ -182,8 +187,7 @@ func destination(m *Message, yiaddr netip.Addr) Destination {
 	return Destination{IP: yiaddr, MAC: m.MAC}
 }
 
-// named is the address that a DECLINE or RELEASE is about. Both name their
-// server; networkd's RELEASE does not, and nobody else could be meant.
+// decline must name us (RFC 2131 table 5).
 func (h *Handler) decline(m *Message, now time.Time) Result {
 	if !m.Requested.IsValid() || !m.ServerID.IsValid() {
 		return Result{Outcome: Incomplete}
@@ -203,6 +207,8 @@ func (h *Handler) decline(m *Message, now time.Time) Result {
 	return r
 }
 
+// release takes one without a server identifier too: networkd sends it so, and
+// it is sent to us alone.
 func (h *Handler) release(m *Message, now time.Time) Result {
 	r := Result{IP: m.CIAddr, Outcome: Released}
 	if reason := h.Table.Release(m.MAC, m.CIAddr, now); reason != lease.OK {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/densityops/oooi/dhcpd/internal/dhcp"
@@ -9,81 +11,154 @@ import (
 )
 
 const (
-	// probeTime is how long an offer of an address that was never used waits
-	// for another station to answer for it. ARP on a LAN takes well below
-	// 100 ms; clients wait 3 s and more for an offer.
+	// probeTime is how long an answer about an address that was never used
+	// waits for another station to answer for it. ARP on a LAN takes well
+	// below 100 ms; clients wait 3 s and more.
 	probeTime = 300 * time.Millisecond
 	// probeAgain is when the request is repeated, should one be lost.
 	probeAgain = 120 * time.Millisecond
-	// maxProbes bounds the offers that wait.
+	// probeLook is how often waiting answers are looked at.
+	probeLook = 20 * time.Millisecond
+	// maxProbes bounds the answers that wait.
 	maxProbes = 8192
 )
 
-// pending is an offer that waits for its probe.
+// outcomeProbing is what the metrics call a message whose answer waits.
+const outcomeProbing = "probing"
+
+// pending is a message whose answer waits for a probe.
 type pending struct {
-	frame []byte
-	mac   lease.MAC // where the frame goes
-	owner lease.MAC // who it is for
-	asked int
-	sent  time.Time
+	message []byte
+	owner   lease.MAC
+	asked   int
+	sent    time.Time
 }
 
 type probes map[netip.Addr]*pending
 
-// probe keeps the built answer back and asks whether anybody has its address.
-func (s *Server) probe(c *conn, m *dhcp.Message, r dhcp.Result, now time.Time) {
-	if p := s.probes[r.IP]; p != nil && p.owner == m.MAC {
+// frame is an answer that is ready to be sent.
+type frame struct {
+	b     []byte
+	mac   lease.MAC
+	fresh bool
+}
+
+// probe keeps a message back and asks whether anybody has the address that it
+// would be answered with.
+func (s *Server) probe(c *conn, message []byte, owner lease.MAC, ip netip.Addr, now time.Time) {
+	if p := s.probes[ip]; p != nil && p.owner == owner {
 		return // a retransmission; the first is still on its way
 	}
 	if len(s.probes) >= maxProbes {
 		return
 	}
-	frame := append([]byte(nil), c.slot()[:len(r.Answer)]...)
-	wrap(frame, netip.AddrPortFrom(c.ip, serverPort), netip.AddrPortFrom(r.To.IP, clientPort))
-	s.probes[r.IP] = &pending{frame: frame, mac: r.To.MAC, owner: m.MAC, asked: 1, sent: now}
-	c.arp.ask(c.ip, r.IP)
+	s.probes[ip] = &pending{message: slices.Clone(message), owner: owner, asked: 1, sent: now}
+	c.arp.ask(c.ip, ip)
+	select {
+	case s.probing <- struct{}{}:
+	default:
+	}
 }
 
-// settle sends the offers whose probes nobody has answered.
-func (s *Server) settle(c *conn) {
+// settleAll looks at waiting answers as long as there are some.
+func (s *Server) settleAll(ctx context.Context, c *conn) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.probing:
+		}
+		for waiting := true; waiting; {
+			if wait(ctx, probeLook) != nil {
+				return nil
+			}
+			waiting = s.settle(c)
+		}
+	}
+}
+
+// settle answers the messages whose probes nobody has answered. It says
+// whether any are left.
+func (s *Server) settle(c *conn) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := s.opts.Now()
+	var due []*pending
 	for ip, p := range s.probes {
-		age := now.Sub(p.sent)
-		switch {
+		switch age := now.Sub(p.sent); {
 		case age >= probeTime:
 			delete(s.probes, ip)
-			if b, ok := s.table.Holder(ip); ok && b.MAC == p.owner {
-				s.table.Probed(ip)
-				c.sendFrame(p.frame, p.mac)
-			}
+			s.table.Probed(ip)
+			due = append(due, p)
 		case age >= probeAgain && p.asked == 1:
 			p.asked++
 			c.arp.ask(c.ip, ip)
 		}
 	}
+	out := s.again(c, due, now)
+	stored := s.commit()
+	left := len(s.probes) > 0
+	s.mu.Unlock()
+	c.sendFrames(out, stored)
+	return left
+}
+
+// again handles messages that were kept back.
+func (s *Server) again(c *conn, due []*pending, now time.Time) []frame {
+	var out []frame
+	for _, p := range due {
+		var m dhcp.Message
+		if m.Parse(p.message) != nil {
+			continue // it was parsed before
+		}
+		r := s.handler.Handle(&m, now, make([]byte, headers, frameSize))
+		if r.Probe {
+			s.probe(c, p.message, p.owner, r.IP, now)
+			continue
+		}
+		s.settled(&m, r, now)
+		if r.Answer == nil {
+			continue
+		}
+		wrap(r.Answer, netip.AddrPortFrom(c.ip, serverPort), netip.AddrPortFrom(r.To.IP, clientPort))
+		out = append(out, frame{b: r.Answer, mac: r.To.MAC, fresh: r.New})
+	}
+	return out
+}
+
+// sendFrames sends answers; without stored, only those that are not about a
+// new binding.
+func (c *conn) sendFrames(out []frame, stored bool) {
+	for _, f := range out {
+		if stored || !f.fresh {
+			c.sendFrame(f.b, f.mac)
+		}
+	}
 }
 
 // seen is told that a station uses an address.
-func (s *Server) seen(dev Device, ip netip.Addr, mac lease.MAC) {
-	if mac == dev.MAC || !mac.Unicast() {
+func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
+	if mac == c.dev.MAC || !mac.Unicast() {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := s.opts.Now()
 	if ip == s.cfg.ServerIP {
 		s.watch.note(s.watch.owners, mac.String(), now)
+		s.mu.Unlock()
 		return
 	}
 	p := s.probes[ip]
 	if p == nil || p.owner == mac {
+		s.mu.Unlock()
 		return
 	}
 	delete(s.probes, ip)
+	var out []frame
 	if s.table.Conflict(ip, mac, now) {
 		s.opts.Log.Warn("address is in use by another station", "ip", ip.String(), "mac", mac.String())
-		s.commit()
+		out = s.again(c, []*pending{p}, now)
 	}
+	stored := s.commit()
+	s.mu.Unlock()
+	c.sendFrames(out, stored)
 }

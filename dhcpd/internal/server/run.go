@@ -93,6 +93,10 @@ func (s *Server) session(ctx context.Context) error {
 		s.opts.Log.Warn("answers to clients without an address are broadcast", "err", err)
 	}
 	s.device.Store(&dev)
+	s.mu.Lock()
+	s.probes = probes{} // those of an earlier session are lost; clients ask again
+	s.handler.Near = c.arp != nil
+	s.mu.Unlock()
 	s.serving.Store(true)
 	s.opts.Log.Info("serving", "device", dev.Name, "ip", ip.String(), "raw", c.raw != nil)
 	g, ctx := errgroup.WithContext(ctx)
@@ -188,7 +192,7 @@ func (s *Server) listenARP(ctx context.Context, c *conn) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && ip.IsValid():
-			s.seen(c.dev, ip, mac)
+			s.seen(c, ip, mac)
 		case err == nil:
 		case isDown(err) && !errors.Is(err, os.ErrClosed):
 			if wait(ctx, 100*time.Millisecond) != nil {
@@ -196,19 +200,6 @@ func (s *Server) listenARP(ctx context.Context, c *conn) error {
 			}
 		default:
 			return err
-		}
-	}
-}
-
-func (s *Server) settleAll(ctx context.Context, c *conn) error {
-	t := time.NewTicker(20 * time.Millisecond)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-			s.settle(c)
 		}
 	}
 }

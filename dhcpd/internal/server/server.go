@@ -39,6 +39,7 @@ type Server struct {
 	records []lease.Record
 	allowed lease.Mode // what the table may do if records can be stored
 	probes  probes
+	probing chan struct{}
 	watch   watch
 	newcome newcomers
 	limit   limiter
@@ -71,6 +72,7 @@ func New(opts Options, cfg *config.Config, records []lease.Record) *Server {
 		cfg:     cfg,
 		allowed: lease.Mode{Allocate: true},
 		probes:  probes{},
+		probing: make(chan struct{}, 1),
 		debug:   opts.Log.Enabled(context.Background(), slog.LevelDebug),
 	}
 	s.watch.init()
@@ -217,23 +219,29 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 		return
 	}
 	r := s.handler.Handle(m, now, c.slot())
-	s.opts.Observe(m.Type.String(), string(r.Outcome))
-	s.note(m, r, now)
+	if r.Probe {
+		s.opts.Observe(m.Type.String(), outcomeProbing)
+		s.probe(c, p.payload, m.MAC, r.IP, now)
+		return
+	}
+	s.settled(m, r, now)
 	if r.Answer == nil {
 		return
 	}
-	if r.New {
-		s.fresh = append(s.fresh, r.IP)
-	}
 	size := len(r.Answer) - headers
-	if cap(r.Answer) != cap(c.slot()) {
-		copy(c.slot()[:cap(c.slot())][headers:], r.Answer[headers:])
-	}
-	if r.Probe && c.arp != nil {
-		s.probe(c, m, r, now)
-		return
+	if slot := c.slot(); cap(r.Answer) != cap(slot) { // it did not fit and was moved
+		copy(slot[:cap(slot)][headers:], r.Answer[headers:])
 	}
 	c.queue(size, r.To, r.New)
+}
+
+// settled counts and logs a message that has got its answer, or none.
+func (s *Server) settled(m *dhcp.Message, r dhcp.Result, now time.Time) {
+	s.opts.Observe(m.Type.String(), string(r.Outcome))
+	s.note(m, r, now)
+	if r.New && r.Answer != nil {
+		s.fresh = append(s.fresh, r.IP)
+	}
 }
 
 // note writes the transaction to the log.
