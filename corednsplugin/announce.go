@@ -3,6 +3,7 @@ package oooi
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -45,11 +46,15 @@ func announce(ctx context.Context, from netip.Addr, cidr netip.Prefix) {
 
 // announceTo sends one empty datagram by the VLAN device.
 func announceTo(ctx context.Context, from, to netip.Addr) error {
-	devices, err := devicesByAddress()
+	held, err := listDevices()
 	if err != nil {
 		return err
 	}
-	bind := bindControl(devices[from])
+	device, ok := held.holding(from)
+	if !ok {
+		return fmt.Errorf("no device holds %s", from)
+	}
+	bind := bindControl(device)
 	d := net.Dialer{
 		LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)),
 		Control: func(_, _ string, c syscall.RawConn) error {

@@ -19,7 +19,7 @@ import (
 // CoreDNS opens its sockets itself, and so do health, ready and prometheus, so
 // they are found by looking at the process's own descriptors.
 func bindListeners() error {
-	devices, err := devicesByAddress()
+	held, err := listDevices()
 	if err != nil {
 		return err
 	}
@@ -37,15 +37,15 @@ func bindListeners() error {
 		if !ok {
 			continue
 		}
-		if err := bindListener(fd, addr, devices); err != nil {
+		if err := bindListener(fd, addr, held); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func bindListener(fd int, addr netip.AddrPort, devices map[netip.Addr]string) error {
-	device, ok := devices[addr.Addr()]
+func bindListener(fd int, addr netip.AddrPort, devices devices) error {
+	device, ok := devices.holding(addr.Addr())
 	if !ok {
 		return fmt.Errorf("listener %s: no device holds its address", addr)
 	}
@@ -93,29 +93,48 @@ func listening(fd int) (netip.AddrPort, bool) {
 	return ap, ap.Port() != 0
 }
 
-func devicesByAddress() (map[netip.Addr]string, error) {
+// devices tells which device holds an address.
+type devices struct {
+	byAddr   map[netip.Addr]string
+	loopback string
+}
+
+// holding finds the device. All of 127.0.0.0/8 is the loopback device's,
+// whatever addresses it lists (RFC 1122 section 3.2.1.3).
+func (d devices) holding(a netip.Addr) (string, bool) {
+	if a.IsLoopback() && d.loopback != "" {
+		return d.loopback, true
+	}
+	name, ok := d.byAddr[a]
+	return name, ok
+}
+
+func listDevices() (devices, error) {
+	d := devices{byAddr: map[netip.Addr]string{}}
 	ifaces, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("listing devices: %w", err)
+		return d, fmt.Errorf("listing devices: %w", err)
 	}
-	out := map[netip.Addr]string{}
 	for _, i := range ifaces {
+		if i.Flags&net.FlagLoopback != 0 {
+			d.loopback = i.Name
+		}
 		addrs, err := i.Addrs()
 		if err != nil {
-			return nil, fmt.Errorf("listing addresses of %s: %w", i.Name, err)
+			return d, fmt.Errorf("listing addresses of %s: %w", i.Name, err)
 		}
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok {
 				if ip, ok := netip.AddrFromSlice(n.IP); ok {
-					out[ip.Unmap()] = i.Name
+					d.byAddr[ip.Unmap()] = i.Name
 				}
 			}
 		}
 	}
-	return out, nil
+	return d, nil
 }
 
-// control binds an outgoing socket to a device.
+// bindControl binds an outgoing socket to a device.
 func bindControl(device string) func(fd uintptr) error {
 	return func(fd uintptr) error { return unix.BindToDevice(int(fd), device) }
 }

@@ -11,7 +11,11 @@ var errNotLinux = errors.New("binding sockets to devices needs Linux")
 
 func bindListeners() error { return errNotLinux }
 
-func devicesByAddress() (map[netip.Addr]string, error) { return nil, errNotLinux }
+type devices struct{}
+
+func (devices) holding(netip.Addr) (string, bool) { return "", false }
+
+func listDevices() (devices, error) { return devices{}, errNotLinux }
 
 func bindControl(string) func(uintptr) error {
 	return func(uintptr) error { return errNotLinux }

@@ -33,11 +33,14 @@ func networkProblems(c *snapshot.Config, o options) []snapshot.Problem {
 	if !ip.IsValid() {
 		ip = c.ServerIP
 	}
-	devices, err := devicesByAddress()
-	if err != nil || devices[ip] == "" {
+	held, err := listDevices()
+	if err != nil {
 		return nil
 	}
-	device := devices[ip]
+	device, ok := held.holding(ip)
+	if !ok {
+		return nil
+	}
 	var out []snapshot.Problem
 	if !o.fence && forwards(fmt.Sprintf(forwardingFile, device)) {
 		out = append(out, snapshot.Problem{Reason: ReasonForwardingEnabled, Message: fmt.Sprintf(
