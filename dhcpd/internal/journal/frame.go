@@ -96,6 +96,7 @@ func parsePayload(p []byte) (lease.Record, bool) {
 // that was never damaged does; what comes after a damaged stretch is newer
 // than what was before, so it is read too.
 func scan(b []byte) (records []lease.Record, whole bool) {
+	sized := len(b)%growBy == 0
 	if len(b) < len(header) || string(b[:len(header)]) != header {
 		whole = false
 	} else {
@@ -119,7 +120,7 @@ func scan(b []byte) (records []lease.Record, whole bool) {
 		}
 		b = b[next:]
 	}
-	return records, whole && len(b) > 0
+	return records, whole && sized && len(b) > 0
 }
 
 // nextMark finds where another frame may begin, after the first byte.
