@@ -28,6 +28,8 @@ type candidate struct {
 	// apps says why *.apps is left out.
 	apps      Reason
 	appsRange Range
+	// endpoint says why the endpoint of *.apps is not published.
+	endpointFault Reason
 }
 
 // included: its names and routes are in the plan.
@@ -43,23 +45,22 @@ func (c *candidate) refuse(reason, format string, args ...any) {
 // candidates are the attachments of every Infra, sorted, without those that are
 // being deleted.
 func candidates(in Inputs) []*candidate {
-	infras := map[Key]Infra{in.Infra.Key: in.Infra}
-	for _, s := range in.Siblings {
-		infras[s.Key] = s
+	known := map[Key]bool{}
+	records := map[Key]v1alpha1.AttachmentInForce{}
+	for _, i := range append([]Infra{in.Infra}, in.Siblings...) {
+		known[i.Key] = true
+		for _, r := range i.InForce {
+			records[Key{i.String(), string(r.Attachment)}] = r
+		}
 	}
 	var out []*candidate
 	for _, a := range in.Attachments {
 		key := Key{a.Namespace, string(a.Spec.InfraRef.Name)}
-		infra, found := infras[key]
-		if !found || a.Deleting {
+		if !known[key] || a.Deleting {
 			continue
 		}
 		c := &candidate{Attachment: a, infra: key, own: key == in.Infra.Key, domain: Domain(a.Spec.DNS)}
-		for _, r := range infra.InForce {
-			if string(r.Attachment) == a.Name {
-				c.record = r
-			}
-		}
+		c.record = records[Key{key.String(), a.Name}]
 		c.rank = rank{inForce: c.record.HostedClusterUID != "" && c.record.HostedClusterUID == a.HostedClusterUID, created: a.Created, name: a.Key}
 		out = append(out, c)
 	}

@@ -15,7 +15,7 @@ func (w *world) assemble(all, local []*candidate, found []collision, leaving []r
 	ranges := rangesOf(local, leaving)
 	w.judgeEndpoints(own, local)
 	included := slices.DeleteFunc(slices.Clone(own), func(c *candidate) bool { return !c.included() })
-	sources, ambiguous := sourcesOf(w.in, w.own, own, append(ranges, endpointsOf(local)...))
+	sources, ambiguous := sourcesOf(w.in, w.own, own, merge(append(endpointsOf(local), ranges...)))
 	pod, unresolved := w.internalProxy()
 
 	p := Plan{Network: w.own.inForce(), InternalProxyIP: pod.addr}
@@ -58,16 +58,20 @@ func endpointsOf(local []*candidate) []Range {
 	return out
 }
 
-// judgeEndpoints drops an endpoint of *.apps that is not on the VLAN, is a
+// judgeEndpoints leaves out an endpoint of *.apps that is not on the VLAN, is a
 // server's, or lies in another attachment's range: the hosted cluster says it.
 func (w *world) judgeEndpoints(own, local []*candidate) {
 	for _, c := range own {
+		if !c.wantsApps() {
+			continue
+		}
 		if c.AppsIP.IsValid() && !w.endpointAllowed(c, local) {
-			c.leaveOutApps(v1alpha1.ReasonExternalIPNotInPool, "the endpoint %s of *.apps is no free address of networkConfig.cidr %s", c.AppsIP, w.own.cidr)
+			c.endpointFault = Reason{v1alpha1.ReasonExternalIPNotInPool, fmt.Sprintf(
+				"the endpoint %s of *.apps is no free address of networkConfig.cidr %s", c.AppsIP, w.own.cidr)}
 		}
 		name := strings.TrimSuffix(strings.ToLower(c.AppsHostname), ".")
-		if name != "" && !isDomain(name) {
-			c.leaveOutApps(v1alpha1.ReasonExternalIPNotInPool, "the endpoint %q of *.apps is no DNS name", c.AppsHostname)
+		if !c.AppsIP.IsValid() && name != "" && !isDomain(name) {
+			c.endpointFault = Reason{v1alpha1.ReasonExternalIPNotInPool, fmt.Sprintf("the endpoint %q of *.apps is no DNS name", c.AppsHostname)}
 		}
 	}
 }
@@ -77,9 +81,12 @@ func (w *world) endpointAllowed(c *candidate, local []*candidate) bool {
 		return false
 	}
 	return !slices.ContainsFunc(local, func(o *candidate) bool {
-		return o.Key != c.Key && o.wantsApps() && o.appsRange.Contains(c.AppsIP)
+		return o.appsRange.Contains(c.AppsIP) && o.Key != c.Key && o.wantsApps()
 	})
 }
+
+// publishes says whether *.apps may have an answer and a route.
+func (c *candidate) publishes() bool { return c.wantsApps() && c.endpointFault.Reason == "" }
 
 func isDomain(name string) bool {
 	if len(name) > 253 {
@@ -97,14 +104,22 @@ func isDomain(name string) bool {
 func verdicts(own []*candidate, sources map[Key][]netip.Addr, ports map[string]uint16) []Verdict {
 	var out []Verdict
 	for _, c := range own {
-		v := Verdict{Key: c.Key, Included: c.included(), Reason: c.reason, Sources: sources[c.Key], ExternalPort: ports[c.Name]}
+		v := Verdict{Key: c.Key, Included: c.included(), Sources: sources[c.Key], ExternalPort: ports[c.Name]}
 		v.Apps = v.Included && c.wantsApps()
-		if v.Reason.Reason == "" {
-			v.Reason = c.apps
-		}
+		v.Reason = firstOf(c.reason, c.apps, c.endpointFault)
 		out = append(out, v)
 	}
 	return out
+}
+
+// firstOf is the first reason that there is.
+func firstOf(reasons ...Reason) Reason {
+	for _, r := range reasons {
+		if r.Reason != "" {
+			return r
+		}
+	}
+	return Reason{}
 }
 
 // inForce is what the status records, sorted: the claims that were met, and what
@@ -165,7 +180,7 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 	var tooMany []string
 	for _, c := range own {
 		add("InfraClusterAttachment", c.Key, c.reason)
-		add("InfraClusterAttachment", c.Key, c.apps)
+		add("InfraClusterAttachment", c.Key, firstOf(c.apps, c.endpointFault))
 		if c.reason.Reason == v1alpha1.ReasonTooManyAttachments {
 			tooMany = append(tooMany, c.Name)
 		}

@@ -18,15 +18,16 @@ const (
 func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
 	out := map[string]uint16{}
 	used := map[uint16]bool{}
-	wants := func(name string) bool {
-		return slices.ContainsFunc(wanting, func(c *candidate) bool { return c.Name == name })
+	wants := map[string]bool{}
+	for _, c := range wanting {
+		wants[c.Name] = true
 	}
 	keep := func(name string, port uint16) {
 		if port < firstExternalPort || port > lastExternalPort || used[port] || out[name] != 0 {
 			return
 		}
 		used[port] = true
-		if wants(name) {
+		if wants[name] {
 			out[name] = port
 		}
 	}
@@ -59,15 +60,19 @@ func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
 // externalListeners are the proxy's, sorted by name. One of an attachment that
 // is excluded has no backends; it holds the port.
 func externalListeners(ports map[string]uint16, wanting []*candidate, backends []v1alpha1.ProxyBackend) []v1alpha1.ProxyExternalListener {
+	there := map[string]bool{}
+	for _, b := range backends {
+		there[b.Name] = true
+	}
 	var out []v1alpha1.ProxyExternalListener
 	for _, c := range wanting {
 		if ports[c.Name] == 0 {
 			continue
 		}
 		l := v1alpha1.ProxyExternalListener{Name: v1alpha1.ObjectName(c.Name), Port: int32(ports[c.Name])}
-		for _, b := range backends {
-			if c.included() && slices.Contains([]string{c.Name + "/oauth", c.Name + "/ignition", c.Name + "/konnectivity"}, b.Name) {
-				l.Backends = append(l.Backends, b.Name)
+		for _, name := range []string{c.Name + "/ignition", c.Name + "/konnectivity", c.Name + "/oauth"} {
+			if there[name] {
+				l.Backends = append(l.Backends, name)
 			}
 		}
 		out = append(out, l)

@@ -120,6 +120,32 @@ func sortRanges(ranges []Range) {
 	slices.SortFunc(ranges, func(a, b Range) int { return cmp.Or(a.First.Compare(b.First), a.Last.Compare(b.Last)) })
 }
 
+// spans are ranges that do not touch each other, sorted.
+type spans []Range
+
+// merge joins ranges to spans.
+func merge(ranges []Range) spans {
+	ranges = slices.DeleteFunc(slices.Clone(ranges), func(r Range) bool { return !r.IsValid() })
+	sortRanges(ranges)
+	var out spans
+	for _, r := range ranges {
+		if last := len(out) - 1; last >= 0 && !out[last].Last.Less(r.First) {
+			if out[last].Last.Less(r.Last) {
+				out[last].Last = r.Last
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// contain says whether a lies in one of the spans.
+func (s spans) contain(a netip.Addr) bool {
+	i, _ := slices.BinarySearchFunc(s, a, func(r Range, a netip.Addr) int { return r.Last.Compare(a) })
+	return i < len(s) && s[i].Contains(a)
+}
+
 // sortAddrs sorts and removes what is there twice.
 func sortAddrs(addrs []netip.Addr) []netip.Addr {
 	slices.SortFunc(addrs, netip.Addr.Compare)

@@ -84,7 +84,7 @@ func appsRecords(included []*candidate, pod podView) []v1alpha1.DNSRecord {
 			continue
 		}
 		r := v1alpha1.DNSRecord{Name: "*.apps." + c.domain, VLAN: noData, Pod: pod.pending()}
-		if c.apps.Reason == "" && c.AppsIP.IsValid() {
+		if c.publishes() && c.AppsIP.IsValid() {
 			r.VLAN, r.Pod = answer(c.AppsIP), pod.view()
 		}
 		out = append(out, r)

@@ -106,7 +106,7 @@ func fallbackRoute(c *candidate, sources []netip.Addr, f fallback) []v1alpha1.Pr
 
 // appsRoutes lead *.apps to the cluster's own endpoint (behaviour E3).
 func appsRoutes(c *candidate, pod podView) []v1alpha1.ProxyBackend {
-	if !c.Spec.AppsIngress.Enabled || c.apps.Reason != "" {
+	if !c.publishes() {
 		return nil
 	}
 	http, https := AppsPorts(c.Spec.AppsIngress.Ports)

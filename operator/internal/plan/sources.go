@@ -13,23 +13,23 @@ import (
 // F1). own are the attachments of this Infra; one that is excluded still has
 // its workers on the VLAN, so its claims make an address ambiguous too. It
 // returns the addresses by attachment and the ambiguous ones as problems.
-func sourcesOf(in Inputs, n *network, own []*candidate, ranges []Range) (map[Key][]netip.Addr, []Problem) {
+func sourcesOf(in Inputs, n *network, own []*candidate, taken spans) (map[Key][]netip.Addr, []Problem) {
 	leased := leasesByAddress(in.Bindings)
-	usable := func(a netip.Addr) bool {
-		if !isHost(n.cidr, a) || slices.Contains(n.reserved(), a) {
-			return false
-		}
-		return !slices.ContainsFunc(ranges, func(r Range) bool { return r.Contains(a) })
-	}
+	reserved := n.reserved()
 	claims, held := sourceClaims{}, sourceClaims{}
 	claim := func(to sourceClaims, a netip.Addr, who int) {
-		if usable(a) && !slices.Contains(to[a], who) {
+		if isHost(n.cidr, a) && !slices.Contains(reserved, a) && !taken.contain(a) && !slices.Contains(to[a], who) {
 			to[a] = append(to[a], who)
 		}
 	}
+	owners := map[Key][]int{}
 	for i, c := range own {
 		if c.HostedClusterUID == "" {
 			continue
+		}
+		for _, vm := range c.Machines {
+			key := Key{c.ControlPlaneNamespace, vm}
+			owners[key] = append(owners[key], i)
 		}
 		for _, w := range c.Workers {
 			// A guest agent, and so the Machine, says what the tenant likes; the
@@ -43,10 +43,10 @@ func sourcesOf(in Inputs, n *network, own []*candidate, ranges []Range) (map[Key
 			}
 			claim(claims, w.Address, i)
 		}
-		for a, vm := range leased {
-			if vm.Namespace == c.ControlPlaneNamespace && slices.Contains(c.Machines, vm.Name) {
-				claim(claims, a, i)
-			}
+	}
+	for a, vm := range leased {
+		for _, i := range owners[vm] {
+			claim(claims, a, i)
 		}
 	}
 	for a, who := range held {
