@@ -52,6 +52,7 @@ const leaderLock = "oooi-operator"
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=oooi-system,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",namespace=oooi-system,resources=configmaps,verbs=get;create;delete
 // +kubebuilder:rbac:groups="",namespace=oooi-system,resources=pods,verbs=get
+// +kubebuilder:rbac:groups="",namespace=oooi-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
