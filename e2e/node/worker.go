@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/densityops/oooi/e2e/images"
 )
 
@@ -35,6 +37,12 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	}
 	for i := 1; i <= c.opts.Nodes; i++ {
 		if err := c.WaitNode(ctx, i); err != nil {
+			return err
+		}
+		if !c.opts.NetworkPolicy {
+			continue
+		}
+		if err := c.startRouter(c.Nodes[i-1]); err != nil {
 			return err
 		}
 	}
@@ -122,10 +130,14 @@ func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) 
 		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP); err != nil {
 		return err
 	}
-	if _, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml")); err != nil || !c.opts.NetworkPolicy {
-		return err
-	}
-	_, err = box.Daemon("kube-router", c.tool("kube-router"), "--kubeconfig="+c.pki.Path("router.kubeconfig"), "--hostname-override="+config.Name,
+	_, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
+	return err
+}
+
+// startRouter starts what enforces NetworkPolicies. It ends at once where its
+// Node is not there yet.
+func (c *Cluster) startRouter(box *Box) error {
+	_, err := box.Daemon("kube-router", c.tool("kube-router"), "--kubeconfig="+c.pki.Path("router.kubeconfig"), "--hostname-override="+box.Name,
 		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--enable-cni=false",
 		"--service-cluster-ip-range="+ServiceCIDR, "--health-port=0", "--metrics-port=0")
 	return err
@@ -150,14 +162,18 @@ func (c *Cluster) WaitNode(ctx context.Context, index int) error {
 
 // ImportImages loads image archives into every node.
 func (c *Cluster) ImportImages(ctx context.Context, archives ...string) error {
+	group, ctx := errgroup.WithContext(ctx)
 	for _, box := range c.Nodes {
-		for _, archive := range archives {
-			if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
-				return err
+		group.Go(func() error {
+			for _, archive := range archives {
+				if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
+					return err
+				}
 			}
-		}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // KillNode ends a node as a power cut does. Its namespaces, cgroups and name

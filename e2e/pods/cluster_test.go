@@ -2,7 +2,7 @@ package pods
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"testing"
 	"time"
 
@@ -19,6 +19,10 @@ func TestCluster(t *testing.T) {
 	b := l.newHosted(t, "example-hcp-b", macB)
 	l.deployWorld(t, a, b)
 	l.checkPolicyIsEnforced(t)
+	l.deployOperator(t)
+	l.attach(t, a, b)
+	l.worker(t, a)
+	l.worker(t, b)
 }
 
 // deployWorld brings up all that is there before oooi.
@@ -28,8 +32,7 @@ func (l *lab) deployWorld(t *testing.T, clusters ...*hostedCluster) {
 	clusterDNS := testdata(t, "clusterdns.yaml")
 	l.loadImages(t, clusterDNS, testdata(t, "hosted.yaml"))
 	require.NoError(t, l.Apply(t.Context(), clusterDNS))
-	_, err := l.Kubectl(t.Context(), "create", "namespace", "clusters")
-	require.NoError(t, err)
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "clusters.yaml")))
 	for _, cluster := range clusters {
 		l.startHosted(t, cluster)
 	}
@@ -47,19 +50,22 @@ func (l *lab) checkPolicyIsEnforced(t *testing.T) {
 	require.NoError(t, l.Apply(t.Context(), testdata(t, "policy.yaml")))
 	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "policy", "--all", "--for=condition=Ready", "--timeout=60s")
 	require.NoError(t, err)
-	server := l.podIP(t, "policy", "app=server")
-	ask := func(client string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := l.Kubectl(ctx, "exec", "-n", "policy", client, "--", "/standin", "tls", server.String()+":6443")
+	for _, server := range []string{"server1", "server2"} {
+		address, err := l.Kubectl(t.Context(), "get", "pod", "-n", "policy", server, "-o", "jsonpath={.status.podIP}")
+		require.NoError(t, err)
+		ask := func(ctx context.Context, client string) error {
+			_, err := l.Kubectl(ctx, "exec", "-n", "policy", client, "--", "/standin", "tls", address+":6443")
 			return err
 		}
+		require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy allows", func(ctx context.Context) error {
+			return ask(ctx, "allowed")
+		}))
+		require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client to be refused by the policy", func(ctx context.Context) error {
+			if ask(ctx, "refused") == nil {
+				return errors.New("it came through")
+			}
+			return nil
+		}))
 	}
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy allows", ask("allowed")))
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy refuses to be refused", func(ctx context.Context) error {
-		if ask("refused")(ctx) == nil {
-			return fmt.Errorf("it came through")
-		}
-		return nil
-	}))
 	l.progress.Say("NetworkPolicy is enforced")
 }

@@ -134,7 +134,7 @@ var imageReference = regexp.MustCompile(`\b(localhost|ghcr\.io|quay\.io/densityo
 // imageSpec is what an image holds, by the last word of its name.
 func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
 	t.Helper()
-	name, _, _ := strings.Cut(path.Base(reference), ":")
+	name, _, _ := strings.Cut(strings.TrimPrefix(path.Base(reference), "oooi-"), ":")
 	tool := func(name string) images.File {
 		return images.File{Path: "/" + name, Source: filepath.Join(l.tools, name), Mode: 0o755}
 	}
@@ -153,7 +153,7 @@ func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
 		require.NoError(t, err)
 		return spec
 	}
-	spec, err := images.Component(strings.TrimPrefix(name, "oooi-"), "amd64", l.bin)
+	spec, err := images.Component(name, "amd64", l.bin)
 	require.NoError(t, err)
 	return spec
 }
@@ -210,7 +210,10 @@ func (l *lab) snapshot(t *testing.T, component, kind string, edit func(config ma
 func (l *lab) rollout(t *testing.T, ns, deployment string) {
 	t.Helper()
 	start := time.Now()
-	_, err := l.Kubectl(t.Context(), "rollout", "status", "-n", ns, "deployment/"+deployment, "--timeout=90s")
+	err := node.Wait(t.Context(), 2*time.Minute, ns+"/"+deployment+" to be Ready", func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, "rollout", "status", "-n", ns, "deployment/"+deployment, "--timeout=90s")
+		return err
+	})
 	if err != nil {
 		pods, _ := l.Kubectl(t.Context(), "get", "pods", "-n", ns, "-o", "wide")
 		require.NoError(t, err, "%s", pods)
