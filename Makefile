@@ -27,10 +27,8 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,unshare --user --map-root-user --net
 
 # Commands and the Debian packages that hold them, for the demo and the tests that
 # run real clients. Files in mk/ may add.
-LAB_PACKAGES := ip=iproute2 nsenter=util-linux busybox=busybox-static dig=bind9-dnsutils setcap=libcap2-bin
+LAB_PACKAGES := ip=iproute2 nsenter=util-linux busybox=busybox-static dig=bind9-dnsutils setcap=libcap2-bin nft=nftables hostname=hostname
 E2E_PACKAGES := $(LAB_PACKAGES)
-
--include $(sort $(wildcard mk/*.mk))
 
 .PHONY: help
 help: ## List the targets.
@@ -206,3 +204,6 @@ lint: $(TOOLS)/golangci-lint ## Lint the Go code.
 	@for m in $(MODULES) e2e; do \
 		$(TIMED) "linting $$m" env GOWORK=off bash -c "cd $$m && $(TOOLS)/golangci-lint run ./..."; \
 	done
+
+# Last, so that they see every variable; prerequisites and packages may be added there.
+-include $(sort $(wildcard mk/*.mk))
