@@ -31,6 +31,10 @@ const (
 	Multus     CRDs = "multus"
 	OpenShift  CRDs = "openshift"
 	OLM        CRDs = "olm"
+	// HostedOLM and MetalLB are what a hosted cluster serves; the operator that
+	// owns MetalLB's own kind cannot be had as a module, so that one is by hand.
+	HostedOLM CRDs = "hosted-olm"
+	MetalLB   CRDs = "metallb"
 )
 
 // All of them.
@@ -64,6 +68,20 @@ func files(set CRDs) ([]string, error) {
 			"security/v1/zz_generated.crd-manifests/0000_03_config-operator_01_securitycontextconstraints.crd.yaml")
 	case OLM:
 		return module("github.com/operator-framework/api", "crds/operators.coreos.com_operatorconditions.yaml")
+	}
+	return hostedFiles(set, module)
+}
+
+// hostedFiles are the sets of hosted clusters.
+func hostedFiles(set CRDs, module func(string, ...string) ([]string, error)) ([]string, error) {
+	switch set {
+	case HostedOLM:
+		const olm = "crds/operators.coreos.com_"
+		return module("github.com/operator-framework/api", olm+"catalogsources.yaml", olm+"clusterserviceversions.yaml", olm+"installplans.yaml",
+			olm+"operatorgroups.yaml", olm+"subscriptions.yaml")
+	case MetalLB:
+		names, err := module("go.universe.tf/metallb", "config/crd/bases/metallb.io_ipaddresspools.yaml", "config/crd/bases/metallb.io_l2advertisements.yaml")
+		return append(names, filepath.Join(here(), "crds/metallbs.yaml")), err
 	}
 	return nil, fmt.Errorf("no CRDs %q", set)
 }

@@ -60,6 +60,7 @@ type Registry struct {
 	cache     cache.Cache
 	kinds     []Kind
 	log       *slog.Logger
+	known     chan struct{} // closed after the first look around
 
 	mu      sync.Mutex
 	served  map[string]schema.GroupVersionKind // guarded by mu, by Kind.String
@@ -70,7 +71,7 @@ type Registry struct {
 // New makes a registry of the kinds.
 func New(d discovery.DiscoveryInterface, c cache.Cache, log *slog.Logger, list ...Kind) *Registry {
 	return &Registry{
-		discovery: d, cache: c, kinds: list, log: log,
+		discovery: d, cache: c, kinds: list, log: log, known: make(chan struct{}),
 		served: map[string]schema.GroupVersionKind{}, watches: map[string][]func(client.Object) error{},
 	}
 }
@@ -81,6 +82,17 @@ func (r *Registry) Served(k Kind) (schema.GroupVersionKind, bool) {
 	defer r.mu.Unlock()
 	gvk, ok := r.served[k.String()]
 	return gvk, ok
+}
+
+// Known waits for the first look around: before it, every kind seems to be
+// missing, and a restart would tell people so.
+func (r *Registry) Known(ctx context.Context) error {
+	select {
+	case <-r.known:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the cluster's kinds: %w", ctx.Err())
+	}
 }
 
 // Missing lists the kinds that are not served.
@@ -129,13 +141,17 @@ func (r *Registry) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tries := 0
+	tries, first := 0, true
 	for {
-		r.probe(ctx)
+		looked := r.probe(ctx)
+		if looked && first {
+			first = false
+			close(r.known)
+		}
 		wait := lookAround
-		if tries > 0 {
+		if tries > 0 || first {
 			// A CRD is served a moment after it was made.
-			tries--
+			tries = max(0, tries-1)
 			wait = settle
 		}
 		timer := time.NewTimer(wait)
@@ -186,11 +202,12 @@ func (r *Registry) wants(crd string) bool {
 	return slices.ContainsFunc(r.kinds, func(k Kind) bool { return k.Group == group })
 }
 
-func (r *Registry) probe(ctx context.Context) {
+// probe looks around once, and says whether it could.
+func (r *Registry) probe(ctx context.Context) bool {
 	groups, err := r.discovery.ServerGroups()
 	if err != nil {
 		r.log.Warn("looking for kinds", "err", err)
-		return
+		return false
 	}
 	changed := false
 	for _, k := range r.kinds {
@@ -217,6 +234,7 @@ func (r *Registry) probe(ctx context.Context) {
 			f()
 		}
 	}
+	return true
 }
 
 // find looks for the best served version of a kind.

@@ -29,6 +29,8 @@ const optionalTimeout = 5 * time.Second
 // Served tells which optional kinds can be read.
 type Served interface {
 	Served(kinds.Kind) (gvk schema.GroupVersionKind, ok bool)
+	// Known waits until it is known which kinds are served.
+	Known(context.Context) error
 }
 
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infras;infraclusterattachments;dhcpservers;dnsservers;proxyservers,verbs=get;list;watch
@@ -50,6 +52,9 @@ func New(cached client.Reader, served Served, hub *HubNetworks) *Reader {
 // cache's own: caller must not change them.
 func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.World, error) {
 	w := facts.World{Unreadable: map[string]bool{}}
+	if err := r.served.Known(ctx); err != nil {
+		return w, err
+	}
 	var infras v1alpha1.InfraList
 	var attachments v1alpha1.InfraClusterAttachmentList
 	for _, list := range []client.ObjectList{&infras, &attachments} {
@@ -110,6 +115,9 @@ func ServiceNamespaces(infra *v1alpha1.Infra) []string {
 // objects are the cache's own: caller must not change them.
 func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAttachment) (facts.World, error) {
 	w := facts.World{Unreadable: map[string]bool{}, Attachments: []v1alpha1.InfraClusterAttachment{*a}}
+	if err := r.served.Known(ctx); err != nil {
+		return w, err
+	}
 	infra := &v1alpha1.Infra{}
 	err := r.cached.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}, infra)
 	if client.IgnoreNotFound(err) != nil {
@@ -186,6 +194,9 @@ func (r *Reader) optional(ctx context.Context, w *facts.World, k kinds.Kind, lis
 // NetworkAttachment tells whether a NetworkAttachmentDefinition exists; known
 // is false where the kind cannot be read.
 func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedName) (exists, known bool) {
+	if r.served.Known(ctx) != nil {
+		return false, false
+	}
 	if _, ok := r.served.Served(kinds.NetworkAttachmentDefinition); !ok {
 		return false, false
 	}
