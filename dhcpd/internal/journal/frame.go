@@ -20,8 +20,8 @@ const (
 	header    = "oooi-leases-1\n\x00\x00"
 	mark      = 0xA5
 	frameHead = 7
-	// growBy is how far ahead zeros are written: some 2,000 records.
-	growBy = 128 << 10
+	// growBy is how far ahead zeros are written: some 500 records.
+	growBy = 32 << 10
 	// minPayload is a record without names.
 	minPayload = 1 + 4 + 6 + 8 + 3
 )

@@ -270,7 +270,7 @@ func (m *memory) crash() {
 // one of an address counts.
 func TestACrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	points := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(30) {
 		for budget := 0; ; budget++ {
 			m := &memory{files: map[string]*content{}, rand: rand.New(rand.NewPCG(seed, uint64(budget))), budget: 1 << 30}
 			acked := map[netip.Addr]lease.Record{}

@@ -204,11 +204,14 @@ func (s *Server) listenARP(ctx context.Context, c *conn) error {
 	}
 }
 
-// announce makes our address known, and asks once whether another DHCP server
+// announce makes our address known, and asks a few times, since the first may
+// be lost on a device that has only just come up, whether another DHCP server
 // answers.
 func (s *Server) announce(ctx context.Context, c *conn) error {
-	c.sendFrame(s.discover(c), broadcastMAC)
-	for i := time.Duration(0); i < announceFor/announceEvery; i++ {
+	for i := range int(announceFor / announceEvery) {
+		if i < askAtStart {
+			c.sendFrame(s.discover(c), broadcastMAC)
+		}
 		c.arp.ask(c.ip, c.ip)
 		for range askAtStart {
 			if i > 0 {
