@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -225,6 +226,10 @@ func words(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		// Its own text holds the port that was ours this time.
+		return fmt.Sprintf("the hosted API server: %s: %v", op.Op, op.Err)
 	}
 	return err.Error()
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -91,8 +92,10 @@ func newCluster(t *testing.T) *cluster {
 		ObjectMeta: metav1.ObjectMeta{Namespace: controlPlane, Name: "service-network-admin-kubeconfig"},
 		Data:       map[string][]byte{"kubeconfig": raw},
 	}).Build()
+	server, err := url.Parse(config.Host)
+	require.NoError(t, err)
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, config.Host[len("https://"):])
+		return (&net.Dialer{}).DialContext(ctx, network, server.Host)
 	}
 	c.step = ingress.New(hosted.New(c.hub, scheme, dial), c.hub, func() time.Time { return c.now })
 	return c
@@ -199,6 +202,8 @@ func TestAppsIngressFromNothingToAnEndpointAndBack(t *testing.T) {
 	c.assign(t, "192.0.2.200")
 	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
 	require.Equal(t, v1alpha1.IPv4("192.0.2.200"), a.Status.AppsIngressStatus.ExternalIP)
+	// The next pass asks for the address that the Service now has.
+	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
 	c.assertQuiet(t, a)
 	c.assertKeptWhenAway(t, a)
 
@@ -250,6 +255,7 @@ func TestServiceThatTheHubAnswersIsMadeAgain(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})
+	uncordon(t, c)
 	metalLB := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"loadBalancerClass": "hostedcluster.densityops.com/vlan"}}}
 	metalLB.SetAPIVersion("metallb.io/v1beta1")
 	metalLB.SetKind("MetalLB")
@@ -281,6 +287,7 @@ func TestServiceThatTheHubAnswersIsMadeAgain(t *testing.T) {
 	require.Equal(t, "192.0.2.203", again.Annotations["metallb.io/loadBalancerIPs"])
 }
 
+// uncordon lets pods in; the API server taints a new node.
 func uncordon(t *testing.T, c *cluster) {
 	t.Helper()
 	node := &corev1.Node{}
