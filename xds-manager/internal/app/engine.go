@@ -52,6 +52,7 @@ type engine struct {
 
 	// Below, run's goroutine alone.
 	table       routes.Table
+	translator  translate.Translator
 	snapshot    *agent.Snapshot
 	published   translate.Resources
 	publishedAt time.Time
@@ -233,7 +234,7 @@ func (e *engine) publish(ctx context.Context) {
 	if e.version == e.snapshot.Version && !e.stale(env) {
 		return
 	}
-	r, problems, err := translate.Snapshot(e.table, env)
+	r, problems, err := e.translator.Snapshot(e.table, env)
 	e.set("translate", problems)
 	if err != nil {
 		e.set("translate", append(problems, routes.Problem{Reason: ReasonTranslationRejected, Message: err.Error()}))

@@ -15,11 +15,17 @@ import (
 // chains without their cluster, matchers without their chain, names that are
 // there twice, fields outside their rules. The result names what is at fault,
 // by backend where it is one backend's.
-func (m Messages) Check() map[string]string {
-	c := checker{faults: map[string]string{}, clusters: map[string]bool{}, routes: map[string]bool{}}
+func (m Messages) Check() map[string]string { return m.check(&memory[proto.Message, string]{}) }
+
+// check skips what sound knows to be right in itself: clusters, and chains with
+// the cluster that they lead to. References between messages are always checked.
+func (m Messages) check(sound *memory[proto.Message, string]) map[string]string {
+	sound.turn()
+	c := checker{faults: map[string]string{}, clusters: map[string]bool{}, routes: map[string]bool{}, sound: sound,
+		actions: map[*xdsmatcherv3.Matcher_OnMatch]string{}}
 	for _, cl := range m.Clusters {
 		c.unique("cluster", cl.Name, c.clusters)
-		c.valid(cl.Name, cl.ValidateAll())
+		c.once(cl, cl.Name, func() (string, error) { return cl.Name, cl.ValidateAll() })
 	}
 	for _, r := range m.Routes {
 		c.unique("route configuration", r.Name, c.routes)
@@ -33,7 +39,6 @@ func (m Messages) Check() map[string]string {
 	names := map[string]bool{}
 	for _, l := range m.Listeners {
 		c.unique("listener", l.Name, names)
-		c.valid(l.Name, l.ValidateAll())
 		c.listener(l)
 	}
 	return c.faults
@@ -43,6 +48,23 @@ type checker struct {
 	faults   map[string]string
 	clusters map[string]bool
 	routes   map[string]bool
+	sound    *memory[proto.Message, string]
+	actions  map[*xdsmatcherv3.Matcher_OnMatch]string
+}
+
+// once looks into a message that it has not seen before. A sound one is
+// remembered with what it answered; a faulty one is looked at again.
+func (c *checker) once(m proto.Message, name string, look func() (string, error)) string {
+	var err error
+	v := c.sound.get(m, func() (v string) {
+		v, err = look()
+		return v
+	})
+	if err != nil {
+		delete(c.sound.now, m)
+		c.valid(name, err)
+	}
+	return v
 }
 
 func (c *checker) fault(name, format string, args ...any) {
@@ -74,30 +96,46 @@ func (c *checker) listener(l *listenerv3.Listener) {
 	chains := map[string]bool{Closed: true}
 	for _, fc := range l.FilterChains {
 		c.unique("filter chain", fc.Name, chains)
-		for _, f := range fc.Filters {
-			c.filter(l.Name, fc.Name, f)
+		to := c.once(fc, fc.Name, func() (string, error) { return leadsTo(fc) })
+		if l.GetFilterChainMatcher() != nil {
+			c.cluster(fc.Name, to)
+		} else if !c.routes[to] {
+			c.fault(l.Name, "route configuration %q is missing", to)
 		}
 	}
 	if len(l.FilterChains) == 0 {
 		c.fault(l.Name, "listener %q has no filter chain", l.Name)
 	}
+	// The chains were looked at one by one.
+	bare := &listenerv3.Listener{
+		Name: l.Name, Address: l.Address, PerConnectionBufferLimitBytes: l.PerConnectionBufferLimitBytes, TcpBacklogSize: l.TcpBacklogSize,
+		SocketOptions: l.SocketOptions, ListenerFilters: l.ListenerFilters, ListenerFiltersTimeout: l.ListenerFiltersTimeout,
+		AccessLog: l.AccessLog, FilterChainMatcher: l.FilterChainMatcher,
+	}
+	c.valid(l.Name, bare.ValidateAll())
 	c.matcher(l.Name, chains, l.FilterChainMatcher)
 }
 
-func (c *checker) filter(listener, chain string, f *listenerv3.Filter) {
-	a := f.GetTypedConfig()
+// leadsTo is the cluster of a chain that passes connections on, the route
+// configuration of one that speaks HTTP.
+func leadsTo(fc *listenerv3.FilterChain) (string, error) {
+	if err := fc.ValidateAll(); err != nil {
+		return "", err
+	}
+	if len(fc.Filters) != 1 {
+		return "", fmt.Errorf("chain %q has %d filters, want one", fc.Name, len(fc.Filters))
+	}
+	a := fc.Filters[0].GetTypedConfig()
 	tcp, http := &tcpproxyv3.TcpProxy{}, &hcmv3.HttpConnectionManager{}
 	switch {
 	case a.MessageIs(tcp):
-		c.valid(chain, proto.Unmarshal(a.Value, tcp))
-		c.cluster(chain, tcp.GetCluster())
+		err := proto.Unmarshal(a.Value, tcp)
+		return tcp.GetCluster(), err
 	case a.MessageIs(http):
-		c.valid(listener, proto.Unmarshal(a.Value, http))
-		if name := http.GetRds().GetRouteConfigName(); !c.routes[name] {
-			c.fault(listener, "route configuration %q is missing", name)
-		}
+		err := proto.Unmarshal(a.Value, http)
+		return http.GetRds().GetRouteConfigName(), err
 	default:
-		c.fault(listener, "filter %q is unknown here", f.Name)
+		return "", fmt.Errorf("filter %q is unknown here", fc.Filters[0].Name)
 	}
 }
 
@@ -123,8 +161,15 @@ func (c *checker) onMatch(listener string, chains map[string]bool, on *xdsmatche
 	if a == nil {
 		return
 	}
-	name := &wrapperspb.StringValue{}
-	if err := proto.Unmarshal(a.GetTypedConfig().GetValue(), name); err != nil || !chains[name.Value] {
-		c.fault(a.Name, "filter chain %q of listener %q is missing", name.Value, listener)
+	// One message is shared by all places that select a chain.
+	name, ok := c.actions[on]
+	if !ok {
+		v := &wrapperspb.StringValue{}
+		c.valid(a.Name, proto.Unmarshal(a.GetTypedConfig().GetValue(), v))
+		name = v.Value
+		c.actions[on] = name
+	}
+	if !chains[name] {
+		c.fault(a.Name, "filter chain %q of listener %q is missing", name, listener)
 	}
 }

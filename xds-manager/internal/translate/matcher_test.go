@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/densityops/oooi/xds-manager/internal/envoy"
 	"github.com/densityops/oooi/xds-manager/internal/routes"
 )
 
@@ -27,8 +28,14 @@ func evaluate(t *testing.T, m *xdsmatcherv3.Matcher, c client) string {
 		}
 	}
 	for _, fm := range m.GetMatcherList().GetMatchers() {
-		if hits(t, fm.GetPredicate().GetSinglePredicate(), c) {
-			return follow(t, fm.GetOnMatch(), c)
+		any := fm.GetPredicate().GetOrMatcher().GetPredicate()
+		if any == nil {
+			any = []*xdsmatcherv3.Matcher_MatcherList_Predicate{fm.GetPredicate()}
+		}
+		for _, p := range any {
+			if hits(t, p.GetSinglePredicate(), c) {
+				return follow(t, fm.GetOnMatch(), c)
+			}
 		}
 	}
 	return follow(t, m.GetOnNoMatch(), c)
@@ -55,6 +62,9 @@ func hits(t *testing.T, p *xdsmatcherv3.Matcher_MatcherList_Predicate_SinglePred
 	if suffix := p.GetValueMatch().GetSuffix(); suffix != "" {
 		return strings.HasSuffix(value, suffix)
 	}
+	if exact := p.GetValueMatch().GetExact(); exact != "" {
+		return value == exact
+	}
 	require.Equal(t, ".+", p.GetValueMatch().GetSafeRegex().GetRegex())
 	require.NotNil(t, p.GetValueMatch().GetSafeRegex().GetGoogleRe2(), "Envoy rejects the listener without an engine")
 	return value != ""
@@ -79,14 +89,14 @@ func follow(t *testing.T, on *xdsmatcherv3.Matcher_OnMatch, c client) string {
 // randomTable has names, aliases, fallbacks and catch-alls of two attachments.
 func randomTable(r *rand.Rand) routes.Table {
 	t := routes.Table{ServerIP: netip.MustParseAddr("192.0.2.4"), CIDR: netip.MustParsePrefix("192.0.2.0/24")}
-	hosts := []string{"api.a.x", "oauth.b.x", "kubernetes", "*.apps.a.x", "*.b.apps.a.x", "*.x"}
+	hosts := []string{"api.a.x", "oauth.b.x", "kubernetes", "kubernetes.default", "*.apps.a.x", "*.b.apps.a.x", "*.x"}
 	for i := range 1 + r.IntN(9) {
 		b := routes.Backend{
 			Name: fmt.Sprintf("b%d", i), Port: 443, Protocol: []routes.Protocol{routes.TLS, routes.TCP}[r.IntN(2)],
 			Endpoints: []routes.Endpoint{{Addr: netip.MustParseAddr("172.30.0.1"), Port: 443}}, PodSide: r.IntN(2) == 0,
 		}
 		if b.Protocol == routes.TLS && r.IntN(4) > 0 {
-			b.Hostnames = []string{hosts[r.IntN(len(hosts))]}
+			b.Hostnames = []string{hosts[r.IntN(len(hosts))], hosts[r.IntN(len(hosts))]}
 		}
 		for range r.IntN(3) {
 			b.Sources = append(b.Sources, netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(100 + r.IntN(4))}), 32))
@@ -100,11 +110,11 @@ func randomTable(r *rand.Rand) routes.Table {
 // behaviour E5, E9: what people are told and what Envoy is told are the same.
 func TestTheMatcherDecidesAsTheTableExplains(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	hellos := []string{"", "api.a.x", "oauth.b.x", "kubernetes", "z.apps.a.x", "z.b.apps.a.x", "q.x", "apps.a.x", "other"}
+	hellos := []string{"", "api.a.x", "oauth.b.x", "kubernetes", "kubernetes.default", "z.apps.a.x", "z.b.apps.a.x", "q.x", "apps.a.x", "other"}
 	checked := 0
 	for range 3000 {
 		for _, l := range randomTable(r).Listeners() {
-			m := matcherFor(l)
+			m := compiler{actions: map[string]*envoy.OnMatch{}}.matcherFor(l)
 			require.NoError(t, m.ValidateAll())
 			for _, name := range hellos {
 				for _, source := range []string{"192.0.2.100", "192.0.2.101", "192.0.2.103", "192.0.2.9"} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -59,12 +60,55 @@ type Messages struct {
 // Snapshot is the resources of a validated table. A backend that fails the
 // checks is left out and named; an error means that nothing may be published.
 func Snapshot(t routes.Table, env Env) (Resources, []routes.Problem, error) {
+	return new(Translator).Snapshot(t, env)
+}
+
+// Build makes the messages of a validated table without checking them.
+func Build(t routes.Table, env Env) Messages { return new(Translator).build(t, env) }
+
+// Translator does what Snapshot does and remembers the messages of the last
+// table, so that what did not change is neither made, nor checked, nor packed
+// again. Its answers are the same as without a memory.
+type Translator struct {
+	clusters memory[clusterKey, *clusterv3.Cluster]
+	chains   memory[chainKey, *listenerv3.FilterChain]
+	packed   memory[*clusterv3.Cluster, Resource]
+	sound    memory[proto.Message, string]
+}
+
+type clusterKey struct {
+	name      string
+	endpoints string
+	http      bool
+}
+
+type chainKey struct{ name, stat string }
+
+// memory keeps what was asked for since the turn before.
+type memory[K comparable, V any] struct{ last, now map[K]V }
+
+func (m *memory[K, V]) turn() { m.last, m.now = m.now, make(map[K]V, len(m.now)) }
+
+func (m *memory[K, V]) get(k K, make func() V) V {
+	if v, ok := m.now[k]; ok {
+		return v
+	}
+	v, ok := m.last[k]
+	if !ok {
+		v = make()
+	}
+	m.now[k] = v
+	return v
+}
+
+// Snapshot is the resources of a validated table.
+func (tr *Translator) Snapshot(t routes.Table, env Env) (Resources, []routes.Problem, error) {
 	var problems []routes.Problem
 	for {
-		m := Build(t, env)
-		faults := m.Check()
+		m := tr.build(t, env)
+		faults := m.check(&tr.sound)
 		if len(faults) == 0 {
-			return m.pack(len(t.Backends)), routes.SortProblems(problems), nil
+			return tr.pack(m, len(t.Backends)), routes.SortProblems(problems), nil
 		}
 		kept := slices.DeleteFunc(slices.Clone(t.Backends), func(b routes.Backend) bool { return faults[b.Name] != "" })
 		if len(kept) == len(t.Backends) {
@@ -104,39 +148,30 @@ func withoutMissing(t routes.Table) []routes.External {
 	return out
 }
 
-// Build makes the messages of a validated table without checking them.
-func Build(t routes.Table, env Env) Messages {
+func (tr *Translator) build(t routes.Table, env Env) Messages {
+	tr.clusters.turn()
+	tr.chains.turn()
 	var m Messages
 	for _, b := range t.Backends {
-		m.Clusters = append(m.Clusters, envoy.Cluster(b.Name, endpointsOf(b, env), b.Protocol == routes.HTTP))
+		endpoints := endpointsOf(b, env)
+		key := clusterKey{b.Name, fmt.Sprint(endpoints), b.Protocol == routes.HTTP}
+		m.Clusters = append(m.Clusters, tr.clusters.get(key, func() *clusterv3.Cluster {
+			return envoy.Cluster(b.Name, endpoints, key.http)
+		}))
 	}
-	byName := make(map[string]routes.Backend, len(t.Backends))
-	for _, b := range t.Backends {
-		byName[b.Name] = b
-	}
+	c := compiler{actions: map[string]*envoy.OnMatch{}}
 	for _, l := range t.Listeners() {
 		if l.Side == routes.Pod && !env.PodIP.IsValid() {
 			continue
 		}
-		m.Listeners = append(m.Listeners, listenerFor(t, l, env))
+		m.Listeners = append(m.Listeners, tr.listenerFor(c, t, l, env))
 		if l.HTTP {
 			m.Routes = append(m.Routes, routeConfigFor(t, l))
 		}
 	}
-	slices.SortFunc(m.Listeners, func(a, b *listenerv3.Listener) int { return compare(a.Name, b.Name) })
-	slices.SortFunc(m.Routes, func(a, b *routev3.RouteConfiguration) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(m.Listeners, func(a, b *listenerv3.Listener) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Routes, func(a, b *routev3.RouteConfiguration) int { return strings.Compare(a.Name, b.Name) })
 	return m
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 func endpointsOf(b routes.Backend, env Env) []netip.AddrPort {
@@ -166,7 +201,7 @@ func ListenerName(t routes.Table, l routes.Listener) string {
 	}
 }
 
-func listenerFor(t routes.Table, l routes.Listener, env Env) *listenerv3.Listener {
+func (tr *Translator) listenerFor(c compiler, t routes.Table, l routes.Listener, env Env) *listenerv3.Listener {
 	name, device, ip := ListenerName(t, l), env.PodDevice, env.PodIP
 	if l.Side == routes.VLAN {
 		device, ip = env.VLANDevice, t.ServerIP
@@ -178,9 +213,11 @@ func listenerFor(t routes.Table, l routes.Listener, env Env) *listenerv3.Listene
 	}
 	chains := make([]*listenerv3.FilterChain, len(l.Backends))
 	for i, b := range l.Backends {
-		chains[i] = envoy.FilterChain(b, envoy.TCPProxy(stat, b))
+		chains[i] = tr.chains.get(chainKey{b, stat}, func() *listenerv3.FilterChain {
+			return envoy.FilterChain(b, envoy.TCPProxy(stat, b))
+		})
 	}
-	return envoy.StreamListener(name, device, addr, chains, matcherFor(l))
+	return envoy.StreamListener(name, device, addr, chains, c.matcherFor(l))
 }
 
 func routeConfigFor(t routes.Table, l routes.Listener) *routev3.RouteConfiguration {
@@ -195,10 +232,11 @@ func routeConfigFor(t routes.Table, l routes.Listener) *routev3.RouteConfigurati
 	return envoy.RouteConfiguration(ListenerName(t, l), hosts)
 }
 
-func (m Messages) pack(backends int) Resources {
+func (tr *Translator) pack(m Messages, backends int) Resources {
+	tr.packed.turn()
 	r := Resources{Backends: backends}
 	for _, c := range m.Clusters {
-		r.Clusters = append(r.Clusters, NewResource(c.Name, c))
+		r.Clusters = append(r.Clusters, tr.packed.get(c, func() Resource { return NewResource(c.Name, c) }))
 	}
 	for _, l := range m.Listeners {
 		r.Listeners = append(r.Listeners, NewResource(l.Name, l))

@@ -237,3 +237,24 @@ func TestBrokenReferencesAreFound(t *testing.T) {
 		})
 	}
 }
+
+// The memory of a translator is never seen in what it answers.
+func TestATranslatorWithMemoryAnswersAsOneWithout(t *testing.T) {
+	full, _ := read(t, "testdata/two-attachments")
+	r := rand.New(rand.NewPCG(8, 9))
+	var tr translate.Translator
+	for range 200 {
+		table := only(full, func(routes.Backend) bool { return r.IntN(4) > 0 })
+		for i, b := range table.Backends {
+			if r.IntN(3) == 0 {
+				table.Backends[i].Endpoints = []routes.Endpoint{{Addr: b.Endpoints[0].Addr.Next(), Port: b.Endpoints[0].Port}}
+			}
+		}
+		got, gotProblems, err := tr.Snapshot(table, pod)
+		require.NoError(t, err)
+		want, wantProblems, err := translate.Snapshot(table, pod)
+		require.NoError(t, err)
+		require.Equal(t, bodies(want), bodies(got))
+		require.Equal(t, wantProblems, gotProblems)
+	}
+}
