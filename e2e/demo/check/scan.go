@@ -77,7 +77,7 @@ func datagrams(ctx context.Context, w *world.World) error {
 			at := fields[3]
 			i := strings.LastIndexByte(at, ':')
 			address, device, _ := strings.Cut(at[:i], "%")
-			if (device == "" || device == world.VLANDevice) && (address == "0.0.0.0" || address == "*" || address == pod.VLAN.String()) {
+			if (device == "" || device == pod.Device) && (address == "0.0.0.0" || address == "*" || address == pod.VLAN.String()) {
 				open = append(open, at[i+1:])
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,12 +34,6 @@ func (w *World) render(ctx context.Context, name string, more []byte) error {
 		return fmt.Errorf("operator %s: %w: %s", strings.Join(args, " "), err, said)
 	}
 	return nil
-}
-
-// snapshot reads what a plan holds for one component.
-func (w *World) snapshot(plan, component string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(w.Dir, plan, "snapshots", w.Network.Infra+"-"+component+".json"))
-	return string(content), err
 }
 
 // binding is a lease as dhcpd reports it in its status.

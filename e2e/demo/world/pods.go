@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -14,7 +12,8 @@ import (
 	"github.com/densityops/oooi/e2e/lab"
 )
 
-// Pod is one of the three pods of oooi.
+// Pod is one of the three pods of oooi, made from the Deployment that the operator
+// rendered.
 type Pod struct {
 	Host *lab.Host
 	// Component is the name that the plan's objects end in.
@@ -22,8 +21,12 @@ type Pod struct {
 	// IP is its address in the pod network, VLAN its address on the VLAN.
 	IP   netip.Addr
 	VLAN netip.Addr
+	// Device is its device on the VLAN; eth0 is the one in the pod network.
+	Device string
 	// Victim is the victim's address whose answers are routed through this pod.
 	Victim netip.Addr
+
+	spec podSpec
 }
 
 // Pods are the three.
@@ -40,27 +43,25 @@ var (
 	victimFirst = netip.MustParseAddr("10.128.0.32")
 )
 
-// VLANDevice is a pod's device on the VLAN, as the operator has Multus name it;
-// eth0 is the one in the pod network.
-const VLANDevice = "vlan0"
-
 // Paths inside a pod, which has its own /run.
 const (
-	podBin   = "/run/bin"
-	stateDir = "/run/oooi/state"
-	snapshot = "/run/oooi/snapshot.json"
+	podBin     = "/run/bin"
+	runDir     = "/run/oooi"
+	configDir  = "/run/config"
+	stateDir   = "/run/state"
+	objectsDir = "/run/objects"
 )
 
 // pods makes the three pods as a node makes them: a leg in the pod network, a leg
 // on the VLAN with the serverIP, forwarding switched on as every Kubernetes node
-// has it, and low ports open to everybody by the pod's own safe sysctl. Then it
+// has it, and the sysctls that the Deployment asks for. Then it
 // shows that such a pod is a way from the VLAN to the pod network, runs the
 // fence, and shows that it is none any more.
 func (w *World) pods(ctx context.Context) error {
 	w.Pods = Pods{
-		DHCP:  &Pod{Component: "dhcp", IP: dhcpPodIP, VLAN: w.Network.DHCP},
-		DNS:   &Pod{Component: "dns", IP: dnsPodIP, VLAN: w.Network.DNS},
-		Proxy: &Pod{Component: "proxy", IP: proxyPodIP, VLAN: w.Network.Proxy},
+		DHCP:  &Pod{Component: "dhcp", IP: dhcpPodIP},
+		DNS:   &Pod{Component: "dns", IP: dnsPodIP},
+		Proxy: &Pod{Component: "proxy", IP: proxyPodIP},
 	}
 	next := victimFirst
 	for _, p := range w.Pods.all() {
@@ -90,22 +91,32 @@ func (w *World) pods(ctx context.Context) error {
 	return nil
 }
 
-func (w *World) pod(ctx context.Context, p *Pod) (err error) {
-	p.Host, err = w.podHost(ctx, p.Component, p.IP,
-		leg{"vlan", VLANDevice, "", []netip.Prefix{on(w.Network.CIDR, p.VLAN)}})
+func (w *World) pod(ctx context.Context, p *Pod) error {
+	planned, _, err := w.workload("plan-1", p.Component)
 	if err != nil {
 		return err
 	}
-	for key, value := range map[string]string{
-		"net.ipv4.ip_forward":                 "1",
-		"net.ipv4.ip_unprivileged_port_start": "0",
-	} {
-		if err := p.Host.Sysctl(ctx, key, value); err != nil {
+	p.spec = planned.Spec.Template.Spec
+	device, address, err := planned.vlan()
+	if err != nil {
+		return err
+	}
+	p.Device, p.VLAN = device, address.Addr()
+	if p.Host, err = w.podHost(ctx, p.Component, p.IP, leg{"vlan", device, "", []netip.Prefix{address}}); err != nil {
+		return err
+	}
+	if err := p.Host.Sysctl(ctx, "net.ipv4.ip_forward", "1"); err != nil {
+		return err
+	}
+	for _, s := range p.spec.SecurityContext.Sysctls {
+		if err := p.Host.Sysctl(ctx, s.Name, s.Value); err != nil {
 			return err
 		}
 	}
-	_, err = p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, "/run/oooi", stateDir, "/run/oooi/objects")
-	return err
+	if _, err := p.Host.Run(ctx, "install", "-d", "-o", podUser(), "-g", podUser(), podBin, runDir, stateDir, configDir, objectsDir); err != nil {
+		return err
+	}
+	return w.configure(ctx, p, "plan-1")
 }
 
 // podUser owns a pod's directories, as fsGroup makes it in a cluster.
@@ -165,141 +176,29 @@ func (w *World) throughPod(ctx context.Context, p *Pod, stage string) error {
 	return lab.Until(ctx, 10*time.Second, "the victim", try)
 }
 
-// fence runs the init container of the pod: uid 0, NET_ADMIN and nothing else.
+// fence runs the first init container of the pod, and nothing but it.
 func (w *World) fence(ctx context.Context, p *Pod) error {
-	if err := w.install(ctx, p, "fence"); err != nil {
-		return err
+	if len(p.spec.InitContainers) == 0 || p.spec.InitContainers[0].binary() != "fence" {
+		return errors.New("the pod's first init container is no fence")
 	}
-	_, err := p.Host.Exec(ctx, lab.Spec{
-		Args:         []string{podBin + "/fence", "--server-ip", p.VLAN.String()},
-		Unprivileged: true, UID: "0", Capabilities: []string{"net_admin"},
-	})
-	return err
+	return w.runInit(ctx, p, p.spec.InitContainers[0])
 }
 
-// install puts a binary into a pod, as its image would: root's, for all to run.
-func (w *World) install(ctx context.Context, p *Pod, binary string) error {
-	_, err := p.Host.Run(ctx, "install", "-m", "755", filepath.Join(w.Bin, binary), podBin+"/"+binary)
-	return err
-}
-
-// configure hands a plan to a pod. The file is replaced as a whole, as a
-// ConfigMap's mount is.
+// configure hands a plan to a pod. Each file is replaced as a whole, as in a
+// ConfigMap's mount.
 func (w *World) configure(ctx context.Context, p *Pod, plan string) error {
-	content, err := w.snapshot(plan, p.Component)
+	_, config, err := w.workload(plan, p.Component)
 	if err != nil {
 		return err
 	}
-	if err := p.Host.WriteFile(ctx, snapshot+".new", content); err != nil {
-		return err
-	}
-	_, err = p.Host.Run(ctx, "mv", snapshot+".new", snapshot)
-	return err
-}
-
-// environment is what the pods' containers find.
-func (p *Pod) environment() []string {
-	return []string{"POD_IP=" + p.IP.String(), "OOOI_SNAPSHOT=" + snapshot, "OOOI_STATE_DIR=" + stateDir, "OOOI_FENCE=on"}
-}
-
-// daemons starts what runs in the pods and waits until all are ready.
-func (w *World) daemons(ctx context.Context) error {
-	for _, p := range w.Pods.all() {
-		if err := w.configure(ctx, p, "plan-1"); err != nil {
+	for name, content := range config {
+		file := configDir + "/" + name
+		if err := p.Host.WriteFile(ctx, file+".new", string(content)); err != nil {
 			return err
 		}
-	}
-	for _, start := range []func(context.Context) error{w.dhcpd, w.coredns, w.proxy} {
-		if err := start(ctx); err != nil {
-			return err
-		}
-	}
-	for _, at := range []struct {
-		pod  *Pod
-		port uint16
-	}{{w.Pods.DHCP, 9091}, {w.Pods.DNS, 9093}, {w.Pods.Proxy, 9090}} {
-		if err := w.ready(ctx, netip.AddrPortFrom(at.pod.IP, at.port)); err != nil {
+		if _, err := p.Host.Run(ctx, "mv", file+".new", file); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ready asks as a kubelet's readiness probe does.
-func (w *World) ready(ctx context.Context, at netip.AddrPort) error {
-	probe := actor.Probe{Address: at.String(), Plain: true, Host: at.String(), Path: "/ready"}
-	return lab.Until(ctx, soon, probe.Address+"/ready", func(ctx context.Context) error {
-		out, err := Ask[actor.Outcome](ctx, w, w.node, "probe", probe)
-		if err == nil && out.Status != http.StatusOK {
-			err = fmt.Errorf("stage %s, status %d %s", out.Stage, out.Status, out.Error)
-		}
-		return errors.Join(err, w.Ended())
-	})
-}
-
-// dhcpd sends raw frames, which its container may by a capability on its file.
-func (w *World) dhcpd(ctx context.Context) error {
-	p := w.Pods.DHCP
-	if err := w.install(ctx, p, "dhcpd"); err != nil {
-		return err
-	}
-	if lab.PodUserExists() {
-		if _, err := p.Host.Run(ctx, "setcap", "cap_net_raw+ep", podBin+"/dhcpd"); err != nil {
-			return err
-		}
-	}
-	if err := p.Host.WriteFile(ctx, "/run/oooi/objects/instances.yaml", string(w.Instances)); err != nil {
-		return err
-	}
-	_, err := w.start(p.Host, "dhcpd", lab.Spec{
-		Args: []string{podBin + "/dhcpd", "serve", "--listen", p.IP.String() + ":9091", "--objects", "/run/oooi/objects"},
-		Env:  p.environment(), Unprivileged: true, Capabilities: []string{"net_raw"},
-	})
-	return err
-}
-
-// coredns needs no Corefile: its own takes everything from the environment.
-func (w *World) coredns(ctx context.Context) error {
-	p := w.Pods.DNS
-	if err := w.install(ctx, p, "coredns"); err != nil {
-		return err
-	}
-	_, err := w.start(p.Host, "coredns", lab.Spec{
-		Args: []string{podBin + "/coredns"},
-		Env:  p.environment(), Unprivileged: true,
-	})
-	return err
-}
-
-// proxy runs the manager's two containers and Envoy beside it, each starting the
-// next.
-func (w *World) proxy(ctx context.Context) error {
-	p := w.Pods.Proxy
-	if err := w.install(ctx, p, "xds-manager"); err != nil {
-		return err
-	}
-	// Too big for a copy: the pod sees the machine's file.
-	for _, args := range [][]string{
-		{"touch", podBin + "/envoy"},
-		{"mount", "--bind", w.Envoy, podBin + "/envoy"},
-	} {
-		if _, err := p.Host.Run(ctx, args...); err != nil {
-			return err
-		}
-	}
-	manager := podBin + "/xds-manager"
-	if _, err := p.Host.Exec(ctx, lab.Spec{Args: []string{manager, "bootstrap"}, Env: p.environment(), Unprivileged: true}); err != nil {
-		return err
-	}
-	if _, err := w.start(p.Host, "xds-manager", lab.Spec{
-		Args: []string{manager, "serve", "--listen", p.IP.String() + ":9090"},
-		Env:  p.environment(), Unprivileged: true,
-	}); err != nil {
-		return err
-	}
-	_, err := w.start(p.Host, "envoy", lab.Spec{
-		Args: []string{podBin + "/envoy", "-c", "/run/oooi/bootstrap.yaml", "--concurrency", "1", "--disable-hot-restart"},
-		Env:  p.environment(), Unprivileged: true,
-	})
-	return err
 }
