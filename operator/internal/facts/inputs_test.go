@@ -120,7 +120,9 @@ func TestReadySumsUp(t *testing.T) {
 	available := set(v1alpha1.ConditionControlPlaneAvailable, "True", "x")
 	programmed := set(v1alpha1.ConditionProgrammed, "True", "x")
 	apps := func(st *v1alpha1.AppsIngressStatus) func(*v1alpha1.InfraClusterAttachment) {
-		return func(a *v1alpha1.InfraClusterAttachment) { a.Spec.AppsIngress.Enabled, a.Status.AppsIngressStatus = true, st }
+		return func(a *v1alpha1.InfraClusterAttachment) {
+			a.Spec.AppsIngress.Enabled, a.Status.AppsIngressStatus = true, st
+		}
 	}
 	type change = func(*v1alpha1.InfraClusterAttachment)
 	tests := []struct {
