@@ -206,6 +206,7 @@ func TestAppsIngressFromNothingToAnEndpointAndBack(t *testing.T) {
 	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
 	c.assertQuiet(t, a)
 	c.assertKeptWhenAway(t, a)
+	c.assertAlone(t, a)
 
 	removed := a.DeepCopy()
 	require.NoError(t, c.step.Remove(t.Context(), removed))
@@ -241,6 +242,21 @@ func (c *cluster) assertKeptWhenAway(t *testing.T, a *v1alpha1.InfraClusterAttac
 	secret.ResourceVersion = ""
 	require.NoError(t, c.hub.Create(t.Context(), secret))
 	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
+}
+
+// assertAlone: a cluster that cannot be reached touches no other (behaviour G6).
+func (c *cluster) assertAlone(t *testing.T, a *v1alpha1.InfraClusterAttachment) {
+	t.Helper()
+	other, before := attachment(), a.Status.DeepCopy()
+	other.Name, other.UID = "example-hcp-b", "uid-b"
+	infras := []v1alpha1.Infra{{Status: v1alpha1.InfraStatus{InForce: []v1alpha1.AttachmentInForce{{
+		Attachment: "example-hcp-b", Range: "192.0.2.200-192.0.2.209", HTTPPort: 80, HTTPSPort: 443,
+	}}}}}
+	f := facts.Attachment{ControlPlaneNamespace: "clusters-example-hcp-b", Admitted: true, Observed: v1alpha1.ObservedFacts{Services: apiServices()}}
+	_, err := c.step.Ensure(t.Context(), other, f, infras)
+	require.ErrorContains(t, err, v1alpha1.ReasonHostedClusterAccessFailed)
+	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
+	require.Equal(t, before, &a.Status)
 }
 
 // cases C48, hazards 116 to 118: a class-less Service of ours that the hub
