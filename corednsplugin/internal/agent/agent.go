@@ -76,7 +76,7 @@ type event struct {
 // New returns an agent that has not looked at anything yet.
 func New(opts Options) *Agent {
 	if opts.Poll <= 0 {
-		opts.Poll = 500 * time.Millisecond
+		opts.Poll = 50 * time.Millisecond // one stat(2); the file is the fallback of the stream
 	}
 	return &Agent{opts: opts, events: make(chan event), invalid: map[string]string{}, file: fileReader{path: opts.File}}
 }
