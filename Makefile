@@ -161,10 +161,10 @@ protoc = PATH=$(TOOLS):$$PATH protoc -I $(PROTO) \
 	--go-grpc_out=$1 --go-grpc_opt=paths=source_relative --go-grpc_opt='Magent.proto=$2' agent.proto
 
 GENERATED := $(PROTO) $(foreach m,dhcpd corednsplugin xds-manager,$m/internal/agentpb) \
-	operator/api/v1alpha1/zz_generated.deepcopy.go manifests/crd manifests/rbac
+	operator/api/v1alpha1/zz_generated.deepcopy.go operator/api/v1alpha1/testdata/status manifests/crd manifests/rbac
 
 .PHONY: generate
-generate: generate-proto generate-api ## Write all generated files: the contract's four copies, deepcopy, CRDs, RBAC.
+generate: generate-proto generate-api generate-status ## Write all generated files: the contract's copies, deepcopy, CRDs, RBAC.
 
 .PHONY: generate-proto
 generate-proto: $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
@@ -179,6 +179,14 @@ generate-api: $(TOOLS)/controller-gen
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen object paths=./api/v1alpha1/...
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen crd paths=./api/v1alpha1/... output:crd:dir=../manifests/crd
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen rbac:roleName=oooi-operator paths=./internal/... output:rbac:dir=../manifests/rbac
+
+# The operator's copies of what the agents write to status; its own tests decode them.
+STATUS_COPIES := operator/api/v1alpha1/testdata/status
+
+.PHONY: generate-status
+generate-status:
+	@mkdir -p $(STATUS_COPIES)
+	@for m in dhcpd corednsplugin xds-manager; do cp $$m/internal/report/testdata/status.golden.json $(STATUS_COPIES)/$$m.json; done
 
 .PHONY: verify
 verify: generate ## Fail if a generated file or a go.mod is not current.

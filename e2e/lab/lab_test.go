@@ -56,16 +56,16 @@ func TestTwoHostsOnABridgeReachEachOther(t *testing.T) {
 	require.NoError(t, b.Plug(ctx, sw, "vlan", lab.Link{
 		Device: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/24")},
 	}))
-	server, err := a.Start(lab.Spec{Args: []string{"busybox", "nc", "-l", "-p", "80", "-e", "echo", "hello"}})
+	server, err := a.Start(lab.Spec{Args: []string{"busybox", "nc", "-ll", "-p", "80", "-e", "echo", "hello"}})
 	require.NoError(t, err)
-	require.NoError(t, lab.Until(ctx, 5*time.Second, "an answer", func(ctx context.Context) error {
-		out, err := b.Run(ctx, "busybox", "nc", "-w", "1", "192.0.2.1", "80")
+	require.NoError(t, lab.Until(ctx, 20*time.Second, "an answer", func(ctx context.Context) error {
+		out, err := b.Run(ctx, "busybox", "nc", "-w", "5", "192.0.2.1", "80")
 		if err == nil && out != "hello\n" {
 			err = errors.New(out)
 		}
 		return err
 	}))
-	require.NoError(t, server.Wait(5*time.Second))
+	require.NoError(t, server.Stop(5*time.Second))
 }
 
 func TestAHostHasItsOwnFilesAndName(t *testing.T) {
