@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/demo/actor"
 )
 
 const root = "../.."
@@ -69,7 +71,7 @@ func (c *cluster) start(t *testing.T) {
 	c.daemon(t, tool(t, "kube-apiserver"), "--etcd-servers="+etcd, "--secure-port="+port, "--bind-address=127.0.0.1",
 		"--cert-dir="+filepath.Join(c.dir, "certs"), "--token-auth-file="+tokens, "--authorization-mode=RBAC",
 		"--service-account-key-file="+keyFile, "--service-account-signing-key-file="+keyFile,
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=172.30.0.0/16",
 		"--allow-privileged=true", "--profiling=false")
 	c.kubeconfig = c.write(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -110,6 +112,9 @@ func sharedCluster(t *testing.T) *cluster {
 var stops []func()
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == actor.Name {
+		os.Exit(actor.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	code := m.Run()
 	for i := len(stops) - 1; i >= 0; i-- {
 		stops[i]()
