@@ -2,30 +2,16 @@ package agent
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/densityops/oooi/xds-manager/internal/agent/agenttest"
 	"github.com/densityops/oooi/xds-manager/internal/agentpb"
 	"github.com/densityops/oooi/xds-manager/internal/routes"
 )
@@ -123,58 +109,11 @@ func TestOneRuleSaysWhichSnapshotCounts(t *testing.T) {
 	}
 }
 
-// hub is the operator's side, with a certificate of its own CA.
-type hub struct {
-	agentpb.UnimplementedAgentServiceServer
-	snapshots chan *agentpb.Snapshot
-	requests  chan *agentpb.WatchRequest
-}
-
-func (h *hub) Watch(r *agentpb.WatchRequest, st grpc.ServerStreamingServer[agentpb.WatchResponse]) error {
-	md, _ := metadata.FromIncomingContext(st.Context())
-	if got := strings.Join(md.Get("authorization"), ","); got != "Bearer secret" {
-		return status.Errorf(codes.Unauthenticated, "token %q", got)
-	}
-	h.requests <- r
-	for {
-		select {
-		case s, ok := <-h.snapshots:
-			if !ok {
-				return status.Error(codes.Unavailable, "going away")
-			}
-			if err := st.Send(&agentpb.WatchResponse{Snapshot: s}); err != nil {
-				return err
-			}
-		case <-st.Context().Done():
-			return st.Context().Err()
-		}
-	}
-}
-
-// startHub serves on loopback and writes the CA and a token for the client.
-func startHub(t *testing.T, dir string) (*hub, Hub) {
+// startHub serves on loopback; the client is told where, and with what.
+func startHub(t *testing.T, dir string) (*agenttest.Hub, Hub) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, DNSNames: []string{"localhost"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	require.NoError(t, err)
-	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
-	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
-	require.NoError(t, err)
-	g := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})))
-	h := &hub{snapshots: make(chan *agentpb.Snapshot), requests: make(chan *agentpb.WatchRequest, 8)}
-	agentpb.RegisterAgentServiceServer(g, h)
-	go func() { _ = g.Serve(l) }()
-	t.Cleanup(g.Stop)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return h, Hub{Address: "localhost:" + port, CAFile: ca, TokenFile: token, Namespace: "ns", Name: "p", Module: "v0.1.0", Component: "xds-manager"}
+	h := agenttest.Start(t, dir)
+	return h, Hub{Address: h.Address, CAFile: h.CAFile, TokenFile: h.TokenFile, Namespace: "ns", Name: "p", Module: "v0.1.0", Component: "xds-manager"}
 }
 
 // running is an agent with what it hands out.
@@ -217,12 +156,12 @@ func TestTheStreamIsOpenedWithHandshakeAndToken(t *testing.T) {
 	dir := t.TempDir()
 	h, client := startHub(t, dir)
 	r := runAgent(t, Options{Hub: client})
-	got := <-h.requests
+	got := <-h.Requests
 	require.Equal(t, []string{"xds-manager", "v0.1.0", "agent.v1", "ns", "p", "sha256:before"},
 		[]string{got.Component, got.ModuleVersion, got.Contract, got.Namespace, got.Name, got.ObservedVersion})
-	h.snapshots <- message("u", 1)
+	h.Snapshots <- message("u", 1)
 	require.True(t, r.next(t, "sha256:u1").Streamed)
-	h.snapshots <- message("u", 2)
+	h.Snapshots <- message("u", 2)
 	r.next(t, "sha256:u2")
 }
 
@@ -231,9 +170,9 @@ func TestTheStreamComesBackWithANewToken(t *testing.T) {
 	h, client := startHub(t, dir)
 	require.NoError(t, os.WriteFile(client.TokenFile, []byte("expired"), 0o600))
 	r := runAgent(t, Options{Hub: client})
-	require.NoError(t, os.WriteFile(client.TokenFile, []byte("secret"), 0o600))
-	<-h.requests
-	h.snapshots <- message("u", 1)
+	require.NoError(t, os.WriteFile(client.TokenFile, []byte(agenttest.Token), 0o600))
+	<-h.Requests
+	h.Snapshots <- message("u", 1)
 	r.next(t, "sha256:u1")
 }
 
@@ -241,15 +180,15 @@ func TestABadStreamedSnapshotLeavesTheLastGoodOne(t *testing.T) {
 	dir := t.TempDir()
 	h, client := startHub(t, dir)
 	r := runAgent(t, Options{Hub: client})
-	h.snapshots <- message("u", 1)
+	h.Snapshots <- message("u", 1)
 	r.next(t, "sha256:u1")
 	bad := message("u", 2)
 	bad.GetProxy().ServerIp = "nonsense"
-	h.snapshots <- bad
+	h.Snapshots <- bad
 	u := r.next(t, "sha256:u1")
 	require.Len(t, u.Faults, 1)
 	require.Contains(t, u.Faults[0], "nonsense")
-	h.snapshots <- message("u", 3)
+	h.Snapshots <- message("u", 3)
 	require.Empty(t, r.next(t, "sha256:u3").Faults)
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ const (
 )
 
 const (
+	// truncated is how Envoy ends a rejection of more than some 4,000 bytes:
+	// it begins with the resource, so the reason may be what is missing.
+	truncated = "...(truncated)"
+
 	turn            = time.Second
 	resolveInterval = 30 * time.Second
 	maxLookups      = 8
@@ -181,7 +186,11 @@ func faults(words []string) []routes.Problem {
 func rejected(rs []xds.Rejection) []routes.Problem {
 	var out []routes.Problem
 	for _, r := range rs {
-		out = append(out, routes.Problem{Object: r.Name, Reason: ReasonConfigRejected, Message: fmt.Sprintf("envoy rejected %q: %s", r.Name, r.Message)})
+		words := r.Message
+		if strings.HasSuffix(words, truncated) {
+			words += " (Envoy cut its own words; its log has them whole)"
+		}
+		out = append(out, routes.Problem{Object: r.Name, Reason: ReasonConfigRejected, Message: fmt.Sprintf("envoy rejected %q: %s", r.Name, words)})
 	}
 	return out
 }

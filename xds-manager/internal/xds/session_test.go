@@ -28,8 +28,8 @@ func pub(version string, clusters, listeners, routes []string) *goal {
 	return newGoal(&Publication{Version: version, Resources: translate.Resources{Clusters: list(clusters), Listeners: list(listeners), Routes: list(routes)}})
 }
 
-// envoy is the other end: it holds what it took and rejects what it is told to.
-type envoy struct {
+// peer is the other end, an Envoy: it holds what it took and rejects what it is told to.
+type peer struct {
 	t       *testing.T
 	s       *session
 	now     time.Time
@@ -44,9 +44,9 @@ type envoy struct {
 	waiting []*discoveryv3.DeltaDiscoveryResponse
 }
 
-func newEnvoy(t *testing.T) *envoy {
+func newEnvoy(t *testing.T) *peer {
 	t.Helper()
-	return &envoy{
+	return &peer{
 		t: t, s: newSession(10 * time.Minute), now: time.Unix(1700000000, 0), rejects: map[string]bool{},
 		holds: map[string]map[string]string{ClusterType: {}, ListenerType: {}, RouteType: {}},
 	}
@@ -56,7 +56,7 @@ func short(typ string) string { return strings.ToLower(typ[strings.LastIndexByte
 
 // connect opens the stream as Envoy does: clusters first, listeners once those
 // are answered.
-func (e *envoy) connect() *envoy {
+func (e *peer) connect() *peer {
 	e.s.receive(e.now, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: maps.Clone(e.holds[ClusterType])})
 	e.turn()
 	e.s.receive(e.now, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ListenerType, InitialResourceVersions: maps.Clone(e.holds[ListenerType])})
@@ -64,13 +64,13 @@ func (e *envoy) connect() *envoy {
 	return e
 }
 
-func (e *envoy) publish(g *goal) {
+func (e *peer) publish(g *goal) {
 	e.target = g
 	e.turn()
 }
 
 // turn steps and answers until there is nothing left to say.
-func (e *envoy) turn() {
+func (e *peer) turn() {
 	for range 200 {
 		out := e.s.step(e.now, e.target, e.good)
 		if len(out) == 0 {
@@ -88,7 +88,7 @@ func (e *envoy) turn() {
 	require.Fail(e.t, "the session never comes to rest", strings.Join(e.log, "\n"))
 }
 
-func (e *envoy) note(r *discoveryv3.DeltaDiscoveryResponse) {
+func (e *peer) note(r *discoveryv3.DeltaDiscoveryResponse) {
 	words := []string{short(r.TypeUrl)}
 	for _, x := range r.Resources {
 		words = append(words, "+"+x.Name+"@"+x.Version)
@@ -99,7 +99,7 @@ func (e *envoy) note(r *discoveryv3.DeltaDiscoveryResponse) {
 	e.log = append(e.log, strings.Join(words, " "))
 }
 
-func (e *envoy) answer(r *discoveryv3.DeltaDiscoveryResponse) {
+func (e *peer) answer(r *discoveryv3.DeltaDiscoveryResponse) {
 	req := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
 	for _, x := range r.Resources {
 		if e.rejects[x.Name+"@"+x.Version] {
@@ -114,13 +114,13 @@ func (e *envoy) answer(r *discoveryv3.DeltaDiscoveryResponse) {
 	e.s.receive(e.now, req)
 }
 
-func (e *envoy) drained() []string {
+func (e *peer) drained() []string {
 	out := e.log
 	e.log = nil
 	return out
 }
 
-func (e *envoy) pass(d time.Duration) {
+func (e *peer) pass(d time.Duration) {
 	e.now = e.now.Add(d)
 	e.turn()
 }
