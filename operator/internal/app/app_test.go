@@ -115,3 +115,5 @@ func TestTwoHostedClustersArePlannedAppliedAndReported(t *testing.T) {
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}, policy))
 	require.Len(t, policy.Spec.Ingress, 1)
 }
+
+func lenOf(list client.ObjectList) int { return meta.LenList(list) }

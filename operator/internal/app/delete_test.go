@@ -1,0 +1,127 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/testenv"
+)
+
+// permutations of three things.
+func permutations(of []string) [][]string {
+	if len(of) < 2 {
+		return [][]string{slices.Clone(of)}
+	}
+	var out [][]string
+	for i := range of {
+		rest := slices.Delete(slices.Clone(of), i, i+1)
+		for _, p := range permutations(rest) {
+			out = append(out, append([]string{of[i]}, p...))
+		}
+	}
+	return out
+}
+
+// behaviour B6, B11, case C45 (b), hazards 204, 208, 209: Infra, attachment and
+// HostedCluster go in any order, and nothing of ours stays.
+func TestEveryDeletionOrderEndsClean(t *testing.T) {
+	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
+	names := make([]string, len(orders))
+	for i := range orders {
+		names[i] = fmt.Sprintf("order%d", i)
+	}
+	require.NoError(t, env.Install(t.Context(), testenv.All()...))
+	env.Operator(t, testenv.DefaultOptions())
+	for i, order := range orders {
+		t.Run(strings.Join(order, " then "), func(t *testing.T) {
+			t.Parallel()
+			w := build(t, 30+i, names[i])
+			condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+			policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}}
+			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+			for _, what := range order {
+				remove(t, w, what)
+			}
+			for _, o := range []client.Object{w.infra, w.attachments[0]} {
+				testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), o) })
+			}
+			testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), policy) })
+			testenv.Eventually(t, 2*time.Minute, func() error { return leftovers(t.Context(), w) })
+		})
+	}
+}
+
+// remove deletes one part of a world as its owner would: HyperShift takes the
+// control plane's namespace away with the HostedCluster.
+func remove(t *testing.T, w world, what string) {
+	t.Helper()
+	var objects []client.Object
+	switch what {
+	case "infra":
+		objects = []client.Object{w.infra}
+	case "attachment":
+		objects = []client.Object{w.attachments[0]}
+	case "hostedcluster":
+		objects = []client.Object{
+			&hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: w.clusters[0].Name}},
+			w.clusters[0].Cluster(), testenv.NamespaceObject(w.clusters[0].ControlPlane()),
+		}
+	}
+	for _, o := range objects {
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), o)))
+	}
+}
+
+// leftovers finds what still carries our label in the namespaces of a world, and
+// in the cluster.
+func leftovers(ctx context.Context, w world) error {
+	ours := client.MatchingLabels{"app.kubernetes.io/managed-by": "oooi-operator"}
+	for _, list := range []client.ObjectList{
+		&corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&networkingv1.NetworkPolicyList{}, &v1alpha1.DHCPServerList{}, &v1alpha1.DNSServerList{}, &v1alpha1.ProxyServerList{},
+	} {
+		for _, ns := range []string{w.namespace, w.clusters[0].ControlPlane()} {
+			if err := env.Client.List(ctx, list, client.InNamespace(ns), ours); err != nil {
+				return err
+			}
+			if n := lenOf(list); n > 0 {
+				return fmt.Errorf("%d of %T are left in %s", n, list, ns)
+			}
+		}
+	}
+	ns := &corev1.Namespace{}
+	if err := env.Client.Get(ctx, client.ObjectKey{Name: w.namespace}, ns); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if v, ok := ns.Labels["hostedcluster.densityops.com/network-policy-group"]; ok {
+		return fmt.Errorf("namespace %s is still labelled %s", ns.Name, v)
+	}
+	return nil
+}
+
+// behaviour B6, hazard 208: a namespace that is deleted whole ends.
+func TestANamespaceDeletedWholeEnds(t *testing.T) {
+	w := build(t, 40, "iota")
+	env.Operator(t, testenv.DefaultOptions())
+	condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+	ns := testenv.NamespaceObject(w.namespace)
+	require.NoError(t, env.Client.Delete(t.Context(), ns))
+	testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), ns) })
+	testenv.Eventually(t, patience, func() error {
+		return env.Gone(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}})
+	})
+}
