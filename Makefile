@@ -210,7 +210,7 @@ fmt: $(TOOLS)/golangci-lint ## Format the Go code.
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Lint the Go code.
 	@for m in $(MODULES) e2e; do \
-		$(TIMED) "linting $$m" env GOWORK=off bash -c "cd $$m && $(TOOLS)/golangci-lint run ./..."; \
+		$(TIMED) "linting $$m" env GOWORK=off bash -c "cd $$m && $(TOOLS)/golangci-lint run --allow-parallel-runners ./..."; \
 	done
 
 # Last, so that they see every variable; prerequisites and packages may be added there.

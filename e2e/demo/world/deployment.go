@@ -90,7 +90,7 @@ func (w *World) workload(plan, component string) (pod deployment, config map[str
 		return pod, nil, err
 	}
 	name := w.Network.Infra + "-" + component
-	for _, doc := range bytes.Split(content, []byte("\n---\n")) {
+	for doc := range bytes.SplitSeq(content, []byte("\n---\n")) {
 		var d deployment
 		// Other kinds have other shapes.
 		if err := yaml.Unmarshal(doc, &d); err != nil && (d.Kind == "Deployment" || d.Kind == "ConfigMap") {
