@@ -13,14 +13,18 @@ func Wait(ctx context.Context, limit time.Duration, what string, probe func(cont
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := probe(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // not the one that the deadline itself made
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting %s for %s: %w", limit, what, err)
+			return fmt.Errorf("waiting %s for %s: %w", limit, what, last)
 		case <-tick.C:
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,31 +67,44 @@ func (c *Cluster) startNode(ctx context.Context, index int) error {
 	if err != nil {
 		return err
 	}
-	box, err := c.box(ctx, name, ns)
+	return c.boot(ctx, index, config)
+}
+
+// boot starts a node's programs in namespaces of its own; its network
+// namespace and its configuration are there.
+func (c *Cluster) boot(ctx context.Context, index int, config nodeConfig) error {
+	if err := makeCgroup(config.Cgroup); err != nil {
+		return err
+	}
+	box, err := c.box(ctx, config.Name, c.netns(config.Name))
 	if err != nil {
 		return err
 	}
-	c.Nodes = append(c.Nodes, box)
-	if _, err := box.Script(ctx, prepareScript, "NODE="+name, "STATE="+config.State, "TOOLS="+c.opts.Tools, "UPSTREAM="+UpstreamDNS); err != nil {
+	if index > len(c.Nodes) {
+		c.Nodes = append(c.Nodes, box)
+	}
+	c.Nodes[index-1] = box
+	if _, err := box.Script(ctx, prepareScript, "NODE="+config.Name, "STATE="+config.State, "TOOLS="+c.opts.Tools, "UPSTREAM="+UpstreamDNS); err != nil {
 		return err
 	}
 	return c.startWorker(ctx, box, config)
 }
 
-func (c *Cluster) configureNode(name string, index int) (nodeConfig, error) {
+func (c *Cluster) nodeConfig(name string, index int) (nodeConfig, error) {
 	own, err := ownCgroup()
-	if err != nil {
-		return nodeConfig{}, err
-	}
-	config := nodeConfig{
+	return nodeConfig{
 		Name: name, IP: nodeIP(index), PodCIDR: podCIDR(index), PKI: filepath.Join(c.opts.Dir, "pki"),
 		State: filepath.Join(c.opts.Dir, name), Cgroup: filepath.Join(own, c.state.ID, name), DNS: ClusterDNS, Pause: pauseImage,
+	}, err
+}
+
+func (c *Cluster) configureNode(name string, index int) (nodeConfig, error) {
+	config, err := c.nodeConfig(name, index)
+	if err != nil {
+		return config, err
 	}
 	c.state.Cgroups = append(c.state.Cgroups, config.Cgroup)
 	if err := c.save(); err != nil {
-		return config, err
-	}
-	if err := makeCgroup(config.Cgroup); err != nil {
 		return config, err
 	}
 	if err := os.MkdirAll(config.State, 0o755); err != nil {
@@ -176,17 +188,31 @@ func (c *Cluster) ImportImages(ctx context.Context, archives ...string) error {
 	return group.Wait()
 }
 
-// KillNode ends a node as a power cut does. Its namespaces, cgroups and name
-// stay known, so that StartNode can bring it back.
+// KillNode ends a node as a power cut does. Its network namespace and its
+// disk stay, so that StartNode can bring it back.
 func (c *Cluster) KillNode(ctx context.Context, index int) error {
 	box := c.Nodes[index-1]
 	if err := box.Kill(ctx); err != nil {
 		return err
 	}
-	for _, cgroup := range c.state.Cgroups {
-		if strings.HasSuffix(cgroup, "/"+box.Name) {
-			return removeCgroup(ctx, cgroup)
-		}
+	config, err := c.nodeConfig(box.Name, index)
+	if err != nil {
+		return err
 	}
-	return nil
+	return removeCgroup(ctx, config.Cgroup)
+}
+
+// StartNode brings a node back that KillNode ended.
+func (c *Cluster) StartNode(ctx context.Context, index int) error {
+	config, err := c.nodeConfig(NodeName(index), index)
+	if err != nil {
+		return err
+	}
+	if err := c.boot(ctx, index, config); err != nil {
+		return err
+	}
+	if err := c.WaitNode(ctx, index); err != nil || !c.opts.NetworkPolicy {
+		return err
+	}
+	return c.startRouter(c.Nodes[index-1])
 }

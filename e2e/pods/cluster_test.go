@@ -15,14 +15,27 @@ import (
 // operator deploys what the VMs of two hosted clusters then use.
 func TestCluster(t *testing.T) {
 	l := newLab(t, "cluster", 2)
-	a := l.newHosted(t, "example-hcp-a", macA)
-	b := l.newHosted(t, "example-hcp-b", macB)
+	l.namespace, l.proxyPorts, l.a, l.b = "clusters", "443 6443", "example-hcp-a", "example-hcp-b"
+	a := l.newHosted(t, l.a, macA)
+	b := l.newHosted(t, l.b, macB)
 	l.deployWorld(t, a, b)
 	l.checkPolicyIsEnforced(t)
 	l.deployOperator(t)
 	l.attach(t, a, b)
-	l.worker(t, a)
-	l.worker(t, b)
+	vmA, vmB := l.worker(t, a), l.worker(t, b)
+
+	t.Run("TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, vmA, vmB) })
+	t.Run("pods see the pod view", func(t *testing.T) { l.checkPodSide(t) })
+	t.Run("only the proxy reaches a control plane", func(t *testing.T) { l.checkPolicy(t, a) })
+	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
+	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, vmA) })
+	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, vmA) })
+	t.Run("what is killed comes back", func(t *testing.T) { l.checkKills(t, vmA) })
+	t.Run("nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, vmA) })
+	t.Run("an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
+	t.Run("the operator may be replaced", func(t *testing.T) { l.checkOperatorReplaced(t, vmA) })
+	t.Run("a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, a) })
+	t.Run("nothing is left", func(t *testing.T) { l.checkUninstall(t, a, b) })
 }
 
 // deployWorld brings up all that is there before oooi.
@@ -33,9 +46,11 @@ func (l *lab) deployWorld(t *testing.T, clusters ...*hostedCluster) {
 	l.loadImages(t, clusterDNS, testdata(t, "hosted.yaml"))
 	require.NoError(t, l.Apply(t.Context(), clusterDNS))
 	require.NoError(t, l.Apply(t.Context(), testdata(t, "clusters.yaml")))
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "hub.yaml")))
 	for _, cluster := range clusters {
 		l.startHosted(t, cluster)
 	}
+	l.deployBystanders(t)
 	l.rollout(t, "kube-system", "clusterdns")
 	for _, cluster := range clusters {
 		l.rollout(t, cluster.namespace(), "kube-apiserver")
@@ -53,19 +68,23 @@ func (l *lab) checkPolicyIsEnforced(t *testing.T) {
 	for _, server := range []string{"server1", "server2"} {
 		address, err := l.Kubectl(t.Context(), "get", "pod", "-n", "policy", server, "-o", "jsonpath={.status.podIP}")
 		require.NoError(t, err)
-		ask := func(ctx context.Context, client string) error {
-			_, err := l.Kubectl(ctx, "exec", "-n", "policy", client, "--", "/standin", "tls", address+":6443")
-			return err
-		}
-		require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client that the policy allows", func(ctx context.Context) error {
-			return ask(ctx, "allowed")
-		}))
-		require.NoError(t, node.Wait(t.Context(), 20*time.Second, "a client to be refused by the policy", func(ctx context.Context) error {
-			if ask(ctx, "refused") == nil {
-				return errors.New("it came through")
-			}
-			return nil
-		}))
+		l.reachable(t, "policy", "allowed", address+":6443", true)
+		l.reachable(t, "policy", "refused", address+":6443", false)
 	}
 	l.progress.Say("NetworkPolicy is enforced")
+}
+
+// reachable waits until a pod reaches a TLS server, or until it does not.
+func (l *lab) reachable(t *testing.T, ns, pod, target string, want bool) {
+	t.Helper()
+	require.NoError(t, node.Wait(t.Context(), 20*time.Second, ns+"/"+pod+" and "+target, func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, "exec", "-n", ns, pod, "--", "/standin", "tls", target)
+		if want || err != nil {
+			if want {
+				return err
+			}
+			return nil
+		}
+		return errors.New("it came through")
+	}))
 }

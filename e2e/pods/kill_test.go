@@ -16,11 +16,12 @@ import (
 // successor answers. It returns how long that took.
 func (l *lab) killed(t *testing.T, process string, answers func(context.Context) error) time.Duration {
 	t.Helper()
-	_, err := l.Nodes[0].Script(t.Context(), `kill -9 "$(pgrep -ox "$NAME")"`, "NAME="+process)
+	box := l.nodeOf(t, process)
+	_, err := box.Script(t.Context(), `kill -9 "$(pgrep -ox "$NAME")"`, "NAME="+process)
 	require.NoError(t, err)
 	start := time.Now()
 	require.NoError(t, node.Wait(t.Context(), time.Minute, process+" to come back", func(ctx context.Context) error {
-		if _, err := l.Nodes[0].Script(ctx, `pgrep -x "$NAME"`, "NAME="+process); err != nil {
+		if err := box.Run(ctx, "pgrep", "-x", process); err != nil {
 			return err
 		}
 		return answers(ctx)
@@ -64,18 +65,20 @@ func (l *lab) resolves(vm *node.VM, name, want string) func(context.Context) err
 // checkKills ends every process of the data plane once while a connection is
 // open (behaviours C5, E11).
 func (l *lab) checkKills(t *testing.T, a *node.VM) {
+	before, err := a.Boot(t.Context())
+	require.NoError(t, err)
 	ended := l.hold(t, a, "api."+domainA, 8)
-	l.killed(t, "xds-manager", l.reaches(a, "api."+domainA, "a/api"))
+	l.killed(t, "xds-manager", l.reaches(a, "api."+domainA, l.a+"/api"))
 	l.killed(t, "coredns", l.resolves(a, "api."+domainA, proxyIP))
 	l.killed(t, "dhcpd", func(ctx context.Context) error {
 		lease, err := a.Boot(ctx)
-		if err == nil && lease["ip"] != addressA {
-			err = fmt.Errorf("the lease is %v", lease)
+		if err == nil && lease["ip"] != before["ip"] {
+			err = fmt.Errorf("the lease is %v, it was %v", lease, before)
 		}
 		return err
 	})
 	require.NoError(t, ended(), "a connection must outlive the manager")
-	l.killed(t, "envoy", l.reaches(a, "api."+domainA, "a/api"))
+	l.killed(t, "envoy", l.reaches(a, "api."+domainA, l.a+"/api"))
 }
 
 // checkNoAPI restarts the whole proxy, DNS and DHCP while there is no API
@@ -83,10 +86,12 @@ func (l *lab) checkKills(t *testing.T, a *node.VM) {
 func (l *lab) checkNoAPI(t *testing.T, a *node.VM) {
 	l.StopAPI()
 	l.progress.Say("the API server is stopped")
-	_, err := l.Nodes[0].Script(t.Context(), `kill -9 $(pgrep -x envoy) $(pgrep -x xds-manager) $(pgrep -x coredns) $(pgrep -x dhcpd)`)
-	require.NoError(t, err)
+	for _, process := range []string{"envoy", "xds-manager", "coredns", "dhcpd"} {
+		_, err := l.nodeOf(t, process).Script(t.Context(), `kill -9 $(pgrep -x "$NAME")`, "NAME="+process)
+		require.NoError(t, err)
+	}
 	for what, answers := range map[string]func(context.Context) error{
-		"the proxy": l.reaches(a, "api."+domainA, "a/api"),
+		"the proxy": l.reaches(a, "api."+domainA, l.a+"/api"),
 		"DNS":       l.resolves(a, "api."+domainA, proxyIP),
 		"DHCP":      func(ctx context.Context) error { _, err := a.Boot(ctx); return err },
 	} {

@@ -22,12 +22,16 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
-const namespace = "vlan100"
-
 // lab is a cluster with the three pods on it.
 type lab struct {
 	*node.Cluster
 	progress *node.Progress
+	// namespace of the three pods.
+	namespace string
+	// proxyPorts are the TCP ports that a scan finds on the proxy's address.
+	proxyPorts string
+	// a and b are what the certificates of the two control planes begin with.
+	a, b string
 	// bin holds oooi's binaries, tools everything else.
 	bin, tools string
 	standin    string
@@ -94,9 +98,9 @@ func (l *lab) keepLogs(ctx context.Context, dir string) {
 		out, _ := l.Kubectl(ctx, args...)
 		_ = os.WriteFile(filepath.Join(dir, file), []byte(out), 0o644)
 	}
-	pods, _ := l.Kubectl(ctx, "get", "pods", "-n", namespace, "-o", "name")
+	pods, _ := l.Kubectl(ctx, "get", "pods", "-n", l.namespace, "-o", "name")
 	for _, pod := range strings.Fields(pods) {
-		out, _ := l.Kubectl(ctx, "logs", "-n", namespace, pod, "--all-containers", "--prefix", "--tail=-1")
+		out, _ := l.Kubectl(ctx, "logs", "-n", l.namespace, pod, "--all-containers", "--prefix", "--tail=-1")
 		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(pod, "/", "-")+".log"), []byte(out), 0o644)
 	}
 	l.progress.Say("logs are kept in %s", dir)
@@ -186,9 +190,9 @@ func (l *lab) snapshot(t *testing.T, component, kind string, edit func(config ma
 	var snapshot map[string]any
 	require.NoError(t, json.Unmarshal(raw, &snapshot))
 	name := "vlan100-" + component
-	uid, err := l.Kubectl(t.Context(), "get", kind, "-n", namespace, name, "-o", "jsonpath={.metadata.uid}")
+	uid, err := l.Kubectl(t.Context(), "get", kind, "-n", l.namespace, name, "-o", "jsonpath={.metadata.uid}")
 	require.NoError(t, err)
-	snapshot["child"] = map[string]any{"namespace": namespace, "name": name, "uid": uid, "generation": "1"}
+	snapshot["child"] = map[string]any{"namespace": l.namespace, "name": name, "uid": uid, "generation": "1"}
 	edit(snapshot[component].(map[string]any))
 	plain, err := json.Marshal(snapshot)
 	require.NoError(t, err)
@@ -199,7 +203,7 @@ func (l *lab) snapshot(t *testing.T, component, kind string, edit func(config ma
 	require.NoError(t, w.Close())
 	object, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata":   map[string]any{"name": name, "namespace": namespace},
+		"metadata":   map[string]any{"name": name, "namespace": l.namespace},
 		"binaryData": map[string]any{"snapshot.json.gz": zipped.Bytes()},
 	})
 	require.NoError(t, err)

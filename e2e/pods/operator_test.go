@@ -19,12 +19,17 @@ import (
 // digest is what a release pins an image by; here what was just built is run.
 var digest = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
-// deployOperator does what "kubectl apply -k manifests/default" does.
-func (l *lab) deployOperator(t *testing.T) {
+// operatorManifest is what "kubectl apply -k manifests/default" applies.
+func (l *lab) operatorManifest(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(l.tools, "kubectl"), "kustomize", filepath.Join(l.root, "manifests/default")).Output()
 	require.NoError(t, err)
-	manifest := digest.ReplaceAllString(string(out), ":e2e")
+	return digest.ReplaceAllString(string(out), ":e2e")
+}
+
+func (l *lab) deployOperator(t *testing.T) {
+	t.Helper()
+	manifest := l.operatorManifest(t)
 	l.loadImages(t, manifest)
 	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "the operator's manifests to be accepted", func(ctx context.Context) error {
 		return l.Apply(ctx, manifest)
@@ -36,7 +41,7 @@ func (l *lab) deployOperator(t *testing.T) {
 // all of it is Ready.
 func (l *lab) attach(t *testing.T, clusters ...*hostedCluster) {
 	t.Helper()
-	require.NoError(t, l.Apply(t.Context(), testdata(t, "hub.yaml")))
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "infra.yaml")))
 	for _, cluster := range clusters {
 		require.NoError(t, l.Apply(t.Context(), render(t, "attachment.yaml", cluster)))
 	}

@@ -3,9 +3,7 @@ package pods
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +28,7 @@ const (
 // them (behaviours B3, B4, B5, C8, D10, E10, E13).
 func TestPodsByHand(t *testing.T) {
 	l := newLab(t, "pods", 1)
+	l.namespace, l.proxyPorts, l.a, l.b = "vlan100", "80 443 6443", "a", "b"
 	l.deployByHand(t)
 	l.checkRights(t)
 
@@ -69,13 +68,12 @@ func (l *lab) deployByHand(t *testing.T) {
 		require.NoError(t, l.Apply(t.Context(), manifest))
 	}
 	for _, deployment := range []string{"vlan100-dhcp", "vlan100-dns", "vlan100-proxy"} {
-		l.rollout(t, namespace, deployment)
+		l.rollout(t, l.namespace, deployment)
 	}
 	for _, ns := range []string{"clusters-example-hcp-a", "clusters-example-hcp-b"} {
 		l.rollout(t, ns, "control-plane")
 	}
-	_, err = l.Kubectl(t.Context(), "wait", "pod", "-n", "bystander", "bystander", "--for=condition=Ready", "--timeout=60s")
-	require.NoError(t, err)
+	l.deployBystanders(t)
 }
 
 // checkRights looks at the running processes: who they are and what they may.
@@ -83,7 +81,7 @@ func (l *lab) checkRights(t *testing.T) {
 	t.Helper()
 	const none, netRaw = "0000000000000000", "0000000000002000"
 	for process, capabilities := range map[string]string{"dhcpd": netRaw, "coredns": none, "xds-manager": none, "envoy": none} {
-		out, err := l.Nodes[0].Script(t.Context(), `cat /proc/$(pgrep -ox "$NAME")/status`, "NAME="+process)
+		out, err := l.nodeOf(t, process).Script(t.Context(), `cat /proc/$(pgrep -ox "$NAME")/status`, "NAME="+process)
 		require.NoError(t, err)
 		status := map[string]string{}
 		for line := range strings.Lines(out) {
@@ -142,18 +140,18 @@ func (l *lab) checkRoutes(t *testing.T, a, b *node.VM) {
 		sni  string
 		want string
 	}{
-		{"A's API by name", a, 6443, "api." + domainA, "a/api"},
-		{"A's API from B, TLS protects there", b, 6443, "api." + domainA, "a/api"},
-		{"B's API by name", b, 6443, "api-int." + domainB, "b/api"},
-		{"OAuth by name", a, 443, "oauth." + domainA, "a/oauth"},
-		{"ignition by name", a, 443, "ignition." + domainA, "a/ignition"},
-		{"konnectivity by name", b, 443, "konnectivity." + domainB, "b/konnectivity"},
-		{"alias from A", a, 443, "kubernetes.default.svc", "a/api"},
-		{"alias from B", b, 443, "kubernetes.default.svc", "b/api"},
-		{"no SNI on 6443 from A", a, 6443, "", "a/api"},
-		{"no SNI on 6443 from B", b, 6443, "", "b/api"},
-		{"no SNI on 443 from A", a, 443, "", "a/konnectivity"},
-		{"no SNI on 443 from B", b, 443, "", "b/konnectivity"},
+		{"A's API by name", a, 6443, "api." + domainA, l.a + "/api"},
+		{"A's API from B, TLS protects there", b, 6443, "api." + domainA, l.a + "/api"},
+		{"B's API by name", b, 6443, "api-int." + domainB, l.b + "/api"},
+		{"OAuth by name", a, 443, "oauth." + domainA, l.a + "/oauth"},
+		{"ignition by name", a, 443, "ignition." + domainA, l.a + "/ignition"},
+		{"konnectivity by name", b, 443, "konnectivity." + domainB, l.b + "/konnectivity"},
+		{"alias from A", a, 443, "kubernetes.default.svc", l.a + "/api"},
+		{"alias from B", b, 443, "kubernetes.default.svc", l.b + "/api"},
+		{"no SNI on 6443 from A", a, 6443, "", l.a + "/api"},
+		{"no SNI on 6443 from B", b, 6443, "", l.b + "/api"},
+		{"no SNI on 443 from A", a, 443, "", l.a + "/konnectivity"},
+		{"no SNI on 443 from B", b, 443, "", l.b + "/konnectivity"},
 		{"an unknown name on 443", a, 443, "www.example.org", closed},
 		{"a name of 6443 on 443", a, 443, "api." + domainA, closed},
 	} {
@@ -165,92 +163,11 @@ func (l *lab) checkRoutes(t *testing.T, a, b *node.VM) {
 	}
 }
 
-// checkScan scans the VLAN addresses from a VM (behaviour B5).
-func (l *lab) checkScan(t *testing.T, vm *node.VM) {
-	for address, want := range map[string]string{
-		dhcpIP: "", dnsIP: "53", proxyIP: "80 443 6443", unfencedIP: "9091",
-	} {
-		got, err := vm.Output(t.Context(), l.standin, "scan", "tcp", address)
-		require.NoError(t, err)
-		require.Equal(t, want, strings.Join(strings.Fields(got), " "), "TCP ports of %s", address)
-	}
-	for address, want := range map[string]string{dhcpIP: "", dnsIP: "53", proxyIP: ""} {
-		got, err := vm.Output(t.Context(), l.standin, "scan", "udp", address)
-		require.NoError(t, err)
-		require.Equal(t, want, strings.Join(strings.Fields(got), " "), "UDP ports of %s", address)
-	}
-	l.progress.Say("the port scans found what they should and no more")
-}
-
-// checkCrossing routes packets of a VM through each server address towards
-// what lies behind it. The pod without a fence shows that the packets and the
-// eyes are real (behaviour B5).
-func (l *lab) checkCrossing(t *testing.T, vm *node.VM) {
-	bystander := l.podIP(t, "bystander", "app=bystander")
-	for via, selector := range map[string]string{
-		unfencedIP: "app=unfenced",
-		dhcpIP:     "app.kubernetes.io/component=dhcp", dnsIP: "app.kubernetes.io/component=dns", proxyIP: "app.kubernetes.io/component=proxy",
-	} {
-		open := via == unfencedIP
-		own := l.podIP(t, namespace, selector)
-		routes := []string{own.String() + "/32", bystander.String() + "/32", "172.30.0.0/16", node.NodeIP(1).String() + "/32"}
-		for _, route := range routes {
-			require.NoError(t, vm.Run(t.Context(), "ip", "route", "replace", route, "via", via))
-		}
-		got, err := vm.Output(t.Context(), l.standin, "scan", "tcp", own.String())
-		require.NoError(t, err)
-		require.Equal(t, open, strings.TrimSpace(got) != "", "the pod's own address through %s: %q", via, got)
-		mark := "through-" + via
-		for target, port := range map[string]int{bystander.String(): 9999, "172.30.12.1": 9999} {
-			require.NoError(t, vm.Run(t.Context(), l.standin, "send", target+":"+strconv.Itoa(port), mark))
-		}
-		for _, target := range []string{bystander.String() + ":8080", "172.30.12.1:8080", "172.30.10.1:6443", node.NodeIP(1).String() + ":10250"} {
-			require.Error(t, vm.Run(t.Context(), l.standin, "tls", target), "%s through %s", target, via)
-		}
-		l.expectDatagram(t, mark, open)
-		for _, route := range routes {
-			require.NoError(t, vm.Run(t.Context(), "ip", "route", "del", route))
-		}
-	}
-	l.progress.Say("nothing passes through a server address")
-}
-
-// expectDatagram looks into the bystander's log. The datagram was sent seconds
-// ago: what is not there now never arrived.
-func (l *lab) expectDatagram(t *testing.T, mark string, want bool) {
-	t.Helper()
-	logs, err := l.Kubectl(t.Context(), "logs", "-n", "bystander", "bystander")
-	require.NoError(t, err)
-	require.Equal(t, want, strings.Contains(logs, mark), "a datagram %q at the bystander", mark)
-}
-
-func (l *lab) podIP(t *testing.T, ns, selector string) netip.Addr {
-	t.Helper()
-	out, err := l.Kubectl(t.Context(), "get", "pod", "-n", ns, "-l", selector, "-o", "jsonpath={.items[0].status.podIP}")
-	require.NoError(t, err)
-	return netip.MustParseAddr(out)
-}
-
-// checkSockets looks at every listening socket of the pods: it is bound to a
-// device or it is the loopback's (behaviour B5).
-func (l *lab) checkSockets(t *testing.T) {
-	for _, process := range []string{"dhcpd", "coredns", "envoy"} {
-		out, err := l.Nodes[0].Script(t.Context(), `nsenter -t "$(pgrep -ox "$NAME")" --net ss -Hlntu`, "NAME="+process)
-		require.NoError(t, err)
-		require.NotEmpty(t, out)
-		for line := range strings.Lines(out) {
-			local := strings.Fields(line)[4]
-			bound := strings.Contains(local, "%vlan0:") || strings.Contains(local, "%eth0:") || strings.HasPrefix(local, "127.")
-			require.True(t, bound, "a socket of %s's pod is bound to no device: %s", process, line)
-		}
-	}
-}
-
 // checkStatus reads what the agents wrote back (behaviour H4).
 func (l *lab) checkStatus(t *testing.T) {
 	for kind, name := range map[string]string{"dhcpserver": "vlan100-dhcp", "dnsserver": "vlan100-dns", "proxyserver": "vlan100-proxy"} {
 		require.NoError(t, node.Wait(t.Context(), 30*time.Second, name+" to report", func(ctx context.Context) error {
-			out, err := l.Kubectl(ctx, "get", kind, "-n", namespace, name, "-o",
+			out, err := l.Kubectl(ctx, "get", kind, "-n", l.namespace, name, "-o",
 				"jsonpath={.status.agent.observedVersion} {.status.agent.problems}")
 			if err == nil && (!strings.HasPrefix(out, "sha256:") || strings.Contains(out, "ForwardingEnabled")) {
 				err = fmt.Errorf("%s says %q", name, out)

@@ -80,27 +80,45 @@ func hold(addr, sni, seconds string) error {
 	return nil
 }
 
+// What a silent port costs is a time-out; a closed one answers at once. A
+// loaded machine is slow to answer, so TCP waits longer.
 const (
-	ports       = 65535
-	tcpWorkers  = 3000
-	udpWorkers  = 4000
-	scanTimeout = 250 * time.Millisecond
+	ports      = 65535
+	tcpWorkers = 1500
+	tcpTimeout = time.Second
+	udpWorkers = 4000
+	udpTimeout = 250 * time.Millisecond
 )
 
 // scan prints every port that answers, in order. An answer is a connection, or
-// for UDP a datagram; refusals count as silence.
+// for UDP a datagram; refusals count as silence. "known" scans only the ports
+// that something of oooi or Kubernetes listens on, by TCP.
 func scan(network, addr string) error {
 	probe, workers := connects, tcpWorkers
-	if network == "udp" {
+	var all []int
+	switch network {
+	case "udp":
 		probe, workers = answers, udpWorkers
+		fallthrough
+	case "tcp":
+		for port := 1; port <= ports; port++ {
+			all = append(all, port)
+		}
+	case "known":
+		all = []int{53, 67, 80, 443, 2379, 6443, 8080, 8081, 8443, 9901, 10250, 10256, 20000, 20249}
+		for port := 9000; port < 9100; port++ {
+			all = append(all, port)
+		}
+	default:
+		return fmt.Errorf("scanning: %q is none of tcp, udp, known", network)
 	}
 	var (
-		mu    sync.Mutex
+		mu    sync.Mutex // guards found
 		found []int
 		group errgroup.Group
 	)
 	group.SetLimit(workers)
-	for port := 1; port <= ports; port++ {
+	for _, port := range all {
 		group.Go(func() error {
 			open, err := probe(net.JoinHostPort(addr, strconv.Itoa(port)))
 			if open {
@@ -122,7 +140,7 @@ func scan(network, addr string) error {
 }
 
 func connects(target string) (bool, error) {
-	conn, err := net.DialTimeout("tcp4", target, scanTimeout)
+	conn, err := net.DialTimeout("tcp4", target, tcpTimeout)
 	if err != nil {
 		return false, localFault(err)
 	}
@@ -142,7 +160,7 @@ func answers(target string) (bool, error) {
 	if _, err := conn.Write(question); err != nil {
 		return false, localFault(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(scanTimeout)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(udpTimeout)); err != nil {
 		return false, fmt.Errorf("setting a deadline: %w", err)
 	}
 	_, err = conn.Read(make([]byte, 512))

@@ -5,7 +5,7 @@
 //	standin upstream ADDR          a resolver that knows every name
 //	standin tls ADDR [SNI]         prints the common name of the server's certificate
 //	standin hold ADDR SNI SECONDS  keeps a connection busy that long; fails if it breaks
-//	standin scan tcp|udp ADDR      prints the ports of ADDR that answer
+//	standin scan tcp|udp|known ADDR      prints the ports of ADDR that answer
 //	standin send ADDR TEXT         sends one datagram
 package main
 
