@@ -55,14 +55,9 @@ type Rig struct {
 
 // Binaries says where the programs under test are.
 func Binaries(ctx context.Context, dir string) (manager, envoy string, err error) {
-	root, err := filepath.Abs("../..")
+	root, err := repository()
 	if err != nil {
 		return "", "", err
-	}
-	for ; !exists(filepath.Join(root, "go.work")); root = filepath.Dir(root) {
-		if root == "/" {
-			return "", "", errors.New("the repository's root is not above the working directory")
-		}
 	}
 	envoy = cmp.Or(os.Getenv("ENVOY"), filepath.Join(root, "bin/tools/envoy"))
 	if !exists(envoy) {
@@ -70,6 +65,20 @@ func Binaries(ctx context.Context, dir string) (manager, envoy string, err error
 	}
 	manager, err = builtManager(ctx, root, dir)
 	return manager, envoy, err
+}
+
+// repository is the root of the repository that the working directory lies in.
+func repository() (string, error) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return "", err
+	}
+	for ; !exists(filepath.Join(root, "go.work")); root = filepath.Dir(root) {
+		if root == "/" {
+			return "", errors.New("the repository's root is not above the working directory")
+		}
+	}
+	return root, nil
 }
 
 var managerOnce struct {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,12 +50,17 @@ func run(args []string) error {
 	fs.StringVar(&envoyPath, "envoy", "bin/tools/envoy", "Envoy")
 	changes := fs.Int("changes", 100, "changes of each size")
 	out := fs.String("out", "bench-out/xds.json", "where the figures go")
+	sizes := fs.String("routes", "40,400,4000", "sizes")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	ctx := context.Background()
 	var rows []row
-	for _, routes := range []int{40, 400, 4000} {
+	for size := range strings.SplitSeq(*sizes, ",") {
+		routes, err := strconv.Atoi(size)
+		if err != nil {
+			return err
+		}
 		bars := map[int]float64{400: 100, 4000: 500}
 		got, err := compare(ctx, routes, *changes)
 		if err != nil {
