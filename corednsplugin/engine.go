@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,10 @@ type engine struct {
 	upstreams []snapshot.Problem // guarded by mu
 	listener  error              // guarded by mu
 	announced bool               // guarded by mu
+	loops     []loop             // guarded by mu: found by the last probe
+	node      fileStamp          // guarded by mu: resolv.conf as it was read
+	asked     []netip.AddrPort   // guarded by mu: upstreams to probe
+	probeAt   time.Time          // guarded by mu
 	ctx       context.Context    //nolint:containedctx // the life between start and stop
 }
 
@@ -61,6 +66,7 @@ func (e *engine) start() error {
 	}
 	e.apply(e.agent.Load())
 	e.wg.Go(func() { e.agent.Run(e.ctx, e.apply) })
+	e.wg.Go(e.watchUpstreams)
 	return nil
 }
 
@@ -126,8 +132,14 @@ func sameSnapshot(a, b *snapshot.Config) bool { return a.Version == b.Version &&
 // serve swaps the serving state. The caller holds mu.
 func (e *engine) serve(before *serving, c snapshot.Config) {
 	began := time.Now()
-	addrs, problems := resolvers(&c, func() ([]string, error) { return nodeResolvers(e.o.options.resolvConf) },
+	e.node = stamp(e.o.options.resolvConf)
+	all, problems := resolvers(&c, func() ([]string, error) { return nodeResolvers(e.o.options.resolvConf) },
 		e.own(&c), e.o.options.port)
+	if before == nil || !slices.Equal(all, e.asked) || !slices.Equal(before.config.Zones, c.Zones) {
+		e.asked, e.probeAt = all, began.Add(probeDelay)
+	}
+	addrs, blocked, looping := withoutLoops(all, e.loops)
+	problems = append(problems, looping...)
 	var up, old *upstream
 	if before != nil {
 		old = before.upstream
@@ -143,13 +155,80 @@ func (e *engine) serve(before *serving, c snapshot.Config) {
 		}
 	}
 	e.upstreams = problems
-	e.o.serving.Store(newServing(c, e.o.options.vlan, up))
+	next := newServing(c, e.o.options.vlan, up)
+	next.blocked = blocked
+	e.o.serving.Store(next)
 	if old != nil {
 		old.stopLater()
 	}
 	now := time.Now()
 	observeApplied(&c, began, now)
 	log.Infof("Snapshot %s generation %d in force: %d names, %d upstreams", c.Version, c.Child.Generation, names(&c), len(addrs))
+}
+
+// watchUpstreams looks for what no snapshot tells: a resolv.conf that changes,
+// and upstreams that lead back to us.
+func (e *engine) watchUpstreams() {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case now := <-t.C:
+			e.followResolvConf()
+			e.probeLoops(now)
+		}
+	}
+}
+
+func (e *engine) followResolvConf() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.o.serving.Load()
+	if s == nil || !slices.ContainsFunc(s.config.Upstreams, func(u snapshot.Upstream) bool { return u.Node }) ||
+		e.node == stamp(e.o.options.resolvConf) {
+		return
+	}
+	e.serve(s, s.config)
+	e.report()
+}
+
+// probeLoops probes when it is time to, without holding mu meanwhile.
+func (e *engine) probeLoops(now time.Time) {
+	e.mu.Lock()
+	s := e.o.serving.Load()
+	due := s != nil && e.o.open.Load() && !now.Before(e.probeAt)
+	upstreams := e.asked
+	if due {
+		e.probeAt = now.Add(probeEvery)
+	}
+	e.mu.Unlock()
+	if !due {
+		return
+	}
+	found := e.o.probes.find(e.ctx, upstreams, suffixes(s.config.Zones))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s = e.o.serving.Load(); e.ctx.Err() == nil && !slices.Equal(found, e.loops) {
+		e.loops = found
+		e.serve(s, s.config)
+		e.report()
+	}
+}
+
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
+	size int64
+	time int64
+}
+
+func stamp(file string) fileStamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime().UnixNano()}
 }
 
 // own is every address that is this server.

@@ -18,6 +18,7 @@ const (
 	resultName
 	resultForwarded
 	resultNoUpstream
+	resultLoop
 	resultStranger
 	resultRefused
 	resultNoSnapshot
@@ -26,7 +27,7 @@ const (
 
 var resultNames = [resultCount]string{
 	resultAnswer: "answer", resultAny: "any", resultNoData: "nodata", resultName: "nxdomain",
-	resultForwarded: "forwarded", resultNoUpstream: "no_upstream",
+	resultForwarded: "forwarded", resultNoUpstream: "no_upstream", resultLoop: "loop",
 	resultStranger: "stranger", resultRefused: "refused", resultNoSnapshot: "no_snapshot",
 }
 

@@ -22,6 +22,7 @@ type Oooi struct {
 	serving atomic.Pointer[serving]
 	open    atomic.Bool // listening sockets are bound to their devices
 	metrics *metrics
+	probes  probes
 }
 
 // Name implements plugin.Handler.
@@ -79,7 +80,12 @@ func (o *Oooi) answer(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, s *
 	}
 	res := s.views[view].find(sc.low[:qlen], r.Question[0].Qtype, s.config.CIDR)
 	if res.outcome == outForward {
+		back := o.probes.caught(sc.low[:qlen]) || s.isBlocked(sc.low[:qlen])
 		scratches.Put(sc)
+		if back {
+			o.metrics.count(view, resultLoop)
+			return dns.RcodeRefused, nil
+		}
 		return o.forward(ctx, w, r, s, view)
 	}
 	o.metrics.count(view, results[res.outcome])

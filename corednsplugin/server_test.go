@@ -53,6 +53,9 @@ func start(t *testing.T, corefile string) *server {
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() {
+		for _, f := range inst.OnRestart { // else prometheus takes its address for served in the next test
+			_ = f()
+		}
 		inst.ShutdownCallbacks()
 		_ = inst.Stop()
 		inst.Wait()

@@ -33,6 +33,7 @@ type serving struct {
 	vlanIPs  []netip.Addr // our addresses on the VLAN
 	upstream *upstream    // nil: nothing to forward to
 	serial   uint32
+	blocked  map[string]bool // domains that the upstreams send back, by wire form
 }
 
 // newServing compiles a snapshot. vlan is the address that the Corefile names;

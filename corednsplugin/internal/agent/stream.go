@@ -63,6 +63,7 @@ func (a *Agent) watch(ctx context.Context) (got bool, err error) {
 	}
 	conn, err := grpc.NewClient("dns:///"+a.opts.Hub,
 		grpc.WithTransportCredentials(creds),
+		grpc.WithDisableServiceConfig(), // no TXT queries for it
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveGap, Timeout: keepaliveGap / 3}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
