@@ -73,22 +73,51 @@ func TestABareClusterAndKindsThatComeAndGo(t *testing.T) {
 		return nil
 	})
 
-	// HyperShift, CAPI and KubeVirt go: the process lives, what was known stays
-	// in force, and the proxy keeps its routes.
+	// KubeVirt goes: what was known stays in force, and the proxy keeps its routes.
 	proxy := &v1alpha1.ProxyServer{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "vlan-proxy"}}
 	require.NoError(t, bare.Client.Get(ctx, client.ObjectKeyFromObject(proxy), proxy))
 	routes := proxy.Spec.Backends
-	require.NoError(t, bare.Uninstall(ctx, testenv.KubeVirt, testenv.CAPI, testenv.HyperShift))
-	is(attachment, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonStale)
+	require.NoError(t, bare.Uninstall(ctx, testenv.KubeVirt))
+	missing(t, o, "VirtualMachineInstance.kubevirt.io")
+	require.NoError(t, bare.Client.Get(ctx, client.ObjectKeyFromObject(attachment), attachment))
 	require.Len(t, attachment.Status.Observed.Workers, 1)
 	require.NoError(t, bare.Client.Get(ctx, client.ObjectKeyFromObject(proxy), proxy))
 	require.Equal(t, routes, proxy.Spec.Backends, "what cannot be read withdraws nothing")
 
+	// The others go, and with them every object of theirs: the process lives.
+	require.NoError(t, bare.Uninstall(ctx, testenv.Multus, testenv.CAPI, testenv.HyperShift))
+	missing(t, o, "HostedCluster.hypershift.openshift.io")
+	missing(t, o, "NetworkAttachmentDefinition.k8s.cni.cncf.io")
+	is(dns, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMissingAPI)
+
 	// And come back.
-	require.NoError(t, bare.Install(ctx, testenv.HyperShift, testenv.CAPI, testenv.KubeVirt))
-	require.NoError(t, bare.Create(ctx, hosted.Objects()...))
-	is(attachment, v1alpha1.ConditionAdmitted, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+	require.NoError(t, bare.Install(ctx, testenv.HyperShift, testenv.CAPI, testenv.KubeVirt, testenv.Multus))
+	require.NoError(t, bare.Create(ctx, append(hosted.Objects(), testenv.NAD("clusters", "vlan"))...))
+	is(attachment, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+	is(dns, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	require.NoError(t, o.Stop(), "the operator must have lived through all of it")
+}
+
+// missing waits until the operator's metrics say that a kind is missing.
+func missing(t *testing.T, o *testenv.Operator, kind string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		families, err := o.Registry.Gather()
+		if err != nil {
+			return err
+		}
+		for _, f := range families {
+			if f.GetName() != "oooi_operator_kind_missing" {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				if m.GetLabel()[0].GetValue() == kind {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%s is not reported as missing", kind)
+	})
 }
 
 // flood makes 5,000 Secrets of 32 KiB and 2,000 Pods that are nothing of ours.
