@@ -19,6 +19,7 @@ import (
 	"github.com/densityops/oooi/e2e/demo/actor"
 	"github.com/densityops/oooi/e2e/demo/check"
 	"github.com/densityops/oooi/e2e/demo/world"
+	"github.com/densityops/oooi/e2e/lab"
 )
 
 func main() {
@@ -134,15 +135,19 @@ func stepper(out io.Writer) func(string) func(error) {
 
 // keep leaves the world up until it is interrupted.
 func keep(ctx context.Context, w *world.World, out io.Writer) {
-	fmt.Fprintln(out, "\nThe lab is up until Ctrl-C. From another shell, as root:")
+	who, enter := "as root", "nsenter --all --target"
+	if !lab.PodUserExists() {
+		who, enter = "as the same user", "nsenter --all --preserve-credentials --target"
+	}
+	fmt.Fprintf(out, "\nThe lab is up until Ctrl-C. From another shell, %s:\n", who)
 	for _, h := range w.Lab.Hosts() {
-		fmt.Fprintf(out, "  nsenter --target %d --all    # %s\n", h.PID(), h.Name)
+		fmt.Fprintf(out, "  %s %d    # %s\n", enter, h.PID(), h.Name)
 	}
 	if len(w.VMs) > 0 {
 		vm := w.VMs[0]
 		fmt.Fprintf(out, "For example, what a worker sees:\n"+
-			"  nsenter --target %[1]d --all dig api.%[2]s kubernetes.default.svc\n"+
-			"  nsenter --target %[1]d --all cat /run/lease /etc/resolv.conf\n", vm.Host.PID(), vm.Cluster.Domain)
+			"  %[1]s %[2]d dig api.%[3]s kubernetes.default.svc\n"+
+			"  %[1]s %[2]d cat /run/lease /etc/resolv.conf\n", enter, vm.Host.PID(), vm.Cluster.Domain)
 	}
 	fmt.Fprintf(out, "Plans: %s/plan-1, %s/plan-2; what each program says: %s/logs\n", w.Dir, w.Dir, w.Dir)
 	<-ctx.Done()
