@@ -36,7 +36,8 @@ type Files struct {
 // files or the configuration change, until ctx ends.
 func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(*Index)) error {
 	var cfg *config.Config
-	last := ""
+	const never = "never"
+	last := never
 	t := time.NewTicker(filePoll)
 	defer t.Stop()
 	for {
@@ -44,7 +45,7 @@ func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(
 		case <-ctx.Done():
 			return nil
 		case cfg = <-configs:
-			last = ""
+			last = never
 		case <-t.C:
 		}
 		if cfg == nil {

@@ -126,7 +126,7 @@ func (c *Cluster) watch(ctx context.Context, ns string) *space {
 }
 
 func (c *Cluster) informer(ctx context.Context, gone *absence, kind runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer {
-	i := cache.NewSharedIndexInformer(lw, kind, 0, cache.Indexers{})
+	i := cache.NewSharedIndexInformer(plainList{lw}, kind, 0, cache.Indexers{})
 	_ = i.SetTransform(slim) // it has not been started
 	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		gone.note(err)
@@ -147,6 +147,13 @@ func (c *Cluster) informer(ctx context.Context, gone *absence, kind runtime.Obje
 	go i.RunWithContext(ctx)
 	return i
 }
+
+// plainList has the informer list before it watches. A streamed list would
+// wait for a bookmark that older API servers, and fakes, never send.
+type plainList struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go looks for.
+func (plainList) IsWatchListSemanticsUnSupported() bool { return true }
 
 // slim drops what is never looked at; a VirtualMachineInstance is 20 KiB.
 func slim(o any) (any, error) {
