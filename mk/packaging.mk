@@ -18,7 +18,10 @@ $(eval $(call framework_tool,operator-sdk,operator-sdk,github.com/operator-frame
 $(eval $(call framework_tool,scorecard-test,operator-sdk,github.com/operator-framework/operator-sdk/images/scorecard-test,containers_image_openpgp))
 $(eval $(call framework_tool,olm,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/olm,json1$(comma)containers_image_openpgp))
 $(eval $(call framework_tool,olm-catalog,olm,github.com/operator-framework/operator-lifecycle-manager/cmd/catalog,json1$(comma)containers_image_openpgp))
-PACKAGING_TOOLS := $(addprefix $(TOOLS)/,opm operator-sdk scorecard-test olm olm-catalog)
+$(TOOLS)/grpc-health-probe: e2e/tools/grpc-health-probe/go.mod
+	@$(TIMED) "building grpc-health-probe" env GOWORK=off go -C e2e/tools/grpc-health-probe build -ldflags "-s -w" -o $@ \
+		github.com/grpc-ecosystem/grpc-health-probe
+PACKAGING_TOOLS := $(addprefix $(TOOLS)/,opm operator-sdk scorecard-test olm olm-catalog grpc-health-probe)
 test-e2e: $(PACKAGING_TOOLS)
 
 ##@ Package, and the tests of it alone
@@ -26,6 +29,12 @@ test-e2e: $(PACKAGING_TOOLS)
 .PHONY: test-packaging
 test-packaging: build $(CONTROL_PLANE) $(PACKAGING_TOOLS) ## Test bundle, catalog, manifests, mirror, release and guides.
 	@$(TIMED) "testing the packaging" env $(GO_E2E) test -timeout 30m ./packaging/... ./images/...
+
+.PHONY: generate-bundle
+generate-bundle: generate-api $(TOOLS)/opm
+	@$(PACKAGING) bundle $(PACKAGING_FLAGS)
+	@$(PACKAGING) catalog $(PACKAGING_FLAGS) -opm $(TOOLS)/opm
+generate: generate-bundle
 
 .PHONY: bundle
 bundle: $(TOOLS)/operator-sdk ## Make and validate the OLM bundle and the images' kustomization from bundle/components.yaml.
@@ -58,8 +67,9 @@ mirror: $(TOOLS)/opm ## Push all images to one registry, and write to bin/mirror
 	@$(PACKAGING) mirror $(PACKAGING_FLAGS) -out $(IMAGES_OUT) -opm $(TOOLS)/opm -to "$(TO)" -into $(BIN)/mirror
 
 .PHONY: verify-bundle
-verify-bundle: generate-api
-	@$(PACKAGING) stale $(PACKAGING_FLAGS)
+verify-bundle: generate-bundle
+	@git diff --exit-code --stat -- bundle catalog manifests/images && test -z "$$(git ls-files --others --exclude-standard -- bundle catalog manifests)" || \
+		{ echo "bundle, catalog or manifests/images are not current: make bundle catalog" >&2; exit 1; }
 verify: verify-bundle
 
 .PHONY: release

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,7 +96,7 @@ var shared struct {
 func sharedCluster(t *testing.T) *cluster {
 	t.Helper()
 	shared.once.Do(func() {
-		dir, err := os.MkdirTemp("", "oooi-packaging-")
+		dir, err := os.MkdirTemp("", "oooi-packaging-") //nolint:usetesting // It outlives the first test that asks for it.
 		require.NoError(t, err)
 		c := &cluster{dir: dir}
 		stops = append(stops, func() { _ = os.RemoveAll(dir) }, c.stop)
@@ -116,16 +117,16 @@ func TestMain(m *testing.M) {
 		os.Exit(actor.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	code := m.Run()
-	for i := len(stops) - 1; i >= 0; i-- {
-		stops[i]()
+	for _, stop := range slices.Backward(stops) {
+		stop()
 	}
 	os.Exit(code)
 }
 
 func (c *cluster) stop() {
-	for i := len(c.processes) - 1; i >= 0; i-- {
-		_ = c.processes[i].Process.Kill()
-		_ = c.processes[i].Wait()
+	for _, process := range slices.Backward(c.processes) {
+		_ = process.Process.Kill()
+		_ = process.Wait()
 	}
 }
 

@@ -22,7 +22,7 @@ func managementObjects(t *testing.T) string {
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, document := range bytes.Split(raw, []byte("\n---")) {
+		for document := range bytes.SplitSeq(raw, []byte("\n---")) {
 			var o struct {
 				Kind     string
 				Metadata struct{ Name, Namespace string }

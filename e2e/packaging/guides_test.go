@@ -30,10 +30,10 @@ var guides = []string{
 // cluster, or where the word behind "sh" says. A block "output" is what the
 // block before it prints; "..." in it stands for anything.
 type block struct {
-	line              int
-	language, where   string
-	body, output      string
-	isOutput, checked bool
+	line            int
+	language, where string
+	body, output    string
+	checked         bool
 }
 
 func readGuide(t *testing.T, name string) []block {

@@ -43,7 +43,7 @@ func readObjects(patterns ...string) ([]object, error) {
 
 func parseObjects(raw []byte) ([]object, error) {
 	var all []object
-	for _, document := range bytes.Split(append([]byte("\n"), raw...), []byte("\n---")) {
+	for document := range bytes.SplitSeq(append([]byte("\n"), raw...), []byte("\n---")) {
 		var o object
 		if err := yaml.Unmarshal(document, &o); err != nil {
 			return nil, fmt.Errorf("reading an object: %w", err)

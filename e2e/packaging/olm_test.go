@@ -194,5 +194,7 @@ func (o olm) checkRights(t *testing.T) {
 	require.Equal(t, "yes", can("bind", "clusterroles/oooi-vmi-reader"))
 	require.Equal(t, "no", can("bind", "clusterroles/cluster-admin"))
 	require.Equal(t, "no", can("impersonate", "users"))
-	require.Contains(t, o.must(t, "get", "clusterrole", "-o", "name"), "infras.hostedcluster.densityops.com-v1alpha1-edit")
+	require.Equal(t, "yes", can("create", "secrets", "-n", "default"), "OLM makes the operator's Role a ClusterRole")
+	require.Contains(t, o.must(t, "get", "clusterrole", "infras.hostedcluster.densityops.com-v1alpha1-edit", "-o", "jsonpath={.metadata.labels}"),
+		`"rbac.authorization.k8s.io/aggregate-to-edit":"true"`)
 }

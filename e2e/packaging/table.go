@@ -79,24 +79,34 @@ func (t Table) Validate() error {
 	}
 	names, images := map[string]bool{}, map[string]bool{}
 	for _, c := range t.Components {
-		switch {
-		case names[c.Name] || c.Name == "":
+		if names[c.Name] || c.Name == "" {
 			return fmt.Errorf("component %q is there twice or has no name", c.Name)
-		case images[c.Image] || c.Image == "":
+		}
+		if images[c.Image] || c.Image == "" {
 			return fmt.Errorf("component %s: image %q is there twice or empty", c.Name, c.Image)
-		case !digestForm.MatchString(c.Digest):
-			return fmt.Errorf("component %s: digest %q is no sha256 digest", c.Name, c.Digest)
-		case !versionForm.MatchString(strings.TrimPrefix(c.Version, "v")) || c.Version[0] != 'v':
-			return fmt.Errorf("component %s: version %q is no version of a module", c.Name, c.Version)
-		case c.Name == operatorName && (c.Env != "" || c.Version != "v"+t.Version):
-			return fmt.Errorf("component operator: it has no env, and its version is the bundle's, v%s", t.Version)
-		case c.Name != operatorName && c.Env != envName(c.Name):
-			return fmt.Errorf("component %s: env is %q, not %s", c.Name, c.Env, envName(c.Name))
+		}
+		if err := c.validate(t.Version); err != nil {
+			return fmt.Errorf("component %s: %w", c.Name, err)
 		}
 		names[c.Name], images[c.Image] = true, true
 	}
 	if !names[operatorName] {
 		return fmt.Errorf("there is no component operator")
+	}
+	return nil
+}
+
+func (c Component) validate(bundle string) error {
+	version, found := strings.CutPrefix(c.Version, "v")
+	switch {
+	case !digestForm.MatchString(c.Digest):
+		return fmt.Errorf("digest %q is no sha256 digest", c.Digest)
+	case !found || !versionForm.MatchString(version):
+		return fmt.Errorf("version %q is no version of a module", c.Version)
+	case c.Name == operatorName && (c.Env != "" || version != bundle):
+		return fmt.Errorf("it has no env, and its version is the bundle's, v%s", bundle)
+	case c.Name != operatorName && c.Env != envName(c.Name):
+		return fmt.Errorf("env is %q, not %s", c.Env, envName(c.Name))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func images(ctx context.Context, args []string) error {
 	if *check {
 		return errors.New(words)
 	}
-	fmt.Println(words)
+	fmt.Fprintln(os.Stdout, words)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (i *imageFlags) components(ctx context.Context, t packaging.Table) (map[str
 			return nil, err
 		}
 		digests[c.Name] = built.Digest
-		fmt.Printf("%s@%s\n", c.Image, built.Digest)
+		fmt.Fprintf(os.Stdout, "%s@%s\n", c.Image, built.Digest)
 	}
 	return digests, nil
 }
@@ -104,12 +104,12 @@ func (i *imageFlags) bundleAndCatalog(ctx context.Context, root string, t packag
 	if err := i.builder.WriteBundleImage(image, t); err != nil {
 		return err
 	}
-	fmt.Printf("%s@%s\n", t.BundleImage(), digest)
+	fmt.Fprintf(os.Stdout, "%s@%s\n", t.BundleImage(), digest)
 	built, err := i.builder.Catalog(ctx, t, filepath.Join(root, packaging.CatalogPath), i.archs)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s@%s\n", t.CatalogImage(), built.Digest)
+	fmt.Fprintf(os.Stdout, "%s@%s\n", t.CatalogImage(), built.Digest)
 	return i.builder.Write(built, t.CatalogImage()+":v"+t.Version)
 }
 

@@ -102,7 +102,7 @@ func push(ctx context.Context, args []string) error {
 	}
 	digests, err := packaging.Push(ctx, *from, *to, t.Tags())
 	for image, digest := range digests {
-		fmt.Printf("%s/%s@%s\n", *to, image, digest)
+		fmt.Fprintf(os.Stdout, "%s/%s@%s\n", *to, image, digest)
 	}
 	return err
 }
