@@ -62,6 +62,8 @@ type mirror struct {
 	// complete: the journal of this pod was whole, so what it does not hold
 	// was not given.
 	complete bool
+	// alone says whether no other station answers for our address.
+	alone func() bool
 
 	merged    bool // the status was read and taken over
 	claimed   bool // machines' own reports count
@@ -87,7 +89,7 @@ func (a *App) newMirror(srv *server.Server, complete bool) (*mirror, error) {
 		return nil, fmt.Errorf("making Lease client: %w", err)
 	}
 	return &mirror{
-		app: a, srv: srv, status: c, complete: complete, began: a.now(),
+		app: a, srv: srv, status: c, complete: complete, began: a.now(), alone: srv.Alone,
 		lease: &holder.Lease{Client: l.Leases(a.opts.Namespace), Name: a.opts.Lease, Identity: a.holder},
 	}, nil
 }
@@ -221,7 +223,7 @@ func (m *mirror) machinesKnown() bool {
 
 // write brings the status up to date, if it is not.
 func (m *mirror) write(ctx context.Context, now time.Time) error {
-	may := m.allocates || (m.claimed && m.srv.Alone())
+	may := m.allocates || (m.claimed && m.alone())
 	var agent report.Agent
 	var gen uint64
 	var blocks []lease.Range
