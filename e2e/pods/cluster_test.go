@@ -27,6 +27,7 @@ func TestCluster(t *testing.T) {
 	t.Run("TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, vmA, vmB) })
 	t.Run("pods see the pod view", func(t *testing.T) { l.checkPodSide(t) })
 	t.Run("only the proxy reaches a control plane", func(t *testing.T) { l.checkPolicy(t, a) })
+	t.Run("*.apps comes and goes", func(t *testing.T) { l.checkApps(t, vmA, vmB, a) })
 	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
 	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, vmA) })
 	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, vmA) })
