@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"testing"
@@ -141,4 +143,31 @@ func TestWithOneAttachmentAHelloWithoutNameReachesItsKonnectivity(t *testing.T) 
 		require.Equal(t, "closed", w.from(source, 443, Named("www.example.net"), 0), "an unknown name never takes the fallback")
 	}
 	require.Equal(t, "closed", w.from(Stranger, 443, []byte("plain bytes\r\n\r\n"), 0), "plain bytes neither")
+}
+
+// hazard 163: much plain text at once is not cut on the way.
+func TestMuchPlainTextAtOnceReachesTheOwnAPIServer(t *testing.T) {
+	w := newWorld(t).start()
+	data := append([]byte("POST /version HTTP/1.1\r\nHost: x\r\n\r\n"), bytes.Repeat([]byte("x"), 60<<10)...)
+	c := w.open(1, WorkerA, 6443, data, "a-api")[0]
+	require.NoError(t, c.CloseWrite())
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	rest, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Equal(t, len(data)-len(w.backends["a-api"].First())+len("bye"), len(rest), "every byte arrived, and came back but for the first read")
+}
+
+// hazards 175, 181; behaviour E13: what the pods run as, seen from the kernel.
+func TestBothProgramsRunWithoutAnyRight(t *testing.T) {
+	w := newWorld(t).start()
+	for name, p := range map[string]interface{ PID() (int, error) }{"manager": w.Manager, "envoy": w.Envoy} {
+		pid, err := p.PID()
+		require.NoError(t, err)
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		require.NoError(t, err)
+		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+			require.Contains(t, string(b), set+":\t0000000000000000", name)
+		}
+	}
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
 }

@@ -258,3 +258,25 @@ func TestATranslatorWithMemoryAnswersAsOneWithout(t *testing.T) {
 		require.Equal(t, wantProblems, gotProblems)
 	}
 }
+
+// FuzzSnapshot: whatever a snapshot holds, what comes out of it is complete and
+// consistent, and no panic comes out of it.
+func FuzzSnapshot(f *testing.F) {
+	files, err := filepath.Glob("testdata/*/in.json")
+	require.NoError(f, err)
+	for _, in := range files {
+		b, err := os.ReadFile(in)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := agent.Decode(b)
+		if err != nil {
+			return
+		}
+		table, _ := s.Table.Validate()
+		_, problems, err := translate.Snapshot(table, pod)
+		require.NoError(t, err, "a valid table is always served")
+		require.Empty(t, problems, "and nothing of it is left out")
+	})
+}
