@@ -189,17 +189,22 @@ func appendOPT(out []byte, do bool) []byte {
 }
 
 // appendSOA appends the SOA record of the apex that the last zoneLen bytes of
-// the question name spell: ns.APEX hostmaster.APEX (RFC 1035 section 3.3.13).
+// the question name spell: ns.APEX hostmaster.APEX (RFC 1035 section 3.3.13). An
+// apex so long that nothing fits before it stands for both itself.
 func appendSOA(out []byte, qlen, zoneLen int, serial uint32) []byte {
 	apex := uint16(0xC000 | headerLen + qlen - zoneLen)
 	out = binary.BigEndian.AppendUint16(out, apex)
 	out = binary.BigEndian.AppendUint16(out, dns.TypeSOA)
 	out = binary.BigEndian.AppendUint16(out, dns.ClassINET)
 	out = binary.BigEndian.AppendUint32(out, negativeTTL)
-	out = binary.BigEndian.AppendUint16(out, 3+2+11+2+20)
-	out = append(out, "\x02ns"...)
+	host, mailbox := "\x02ns", "\x0ahostmaster"
+	if zoneLen+len(mailbox) > maxName {
+		host, mailbox = "", ""
+	}
+	out = binary.BigEndian.AppendUint16(out, uint16(len(host)+2+len(mailbox)+2+20))
+	out = append(out, host...)
 	out = binary.BigEndian.AppendUint16(out, apex)
-	out = append(out, "\x0ahostmaster"...)
+	out = append(out, mailbox...)
 	out = binary.BigEndian.AppendUint16(out, apex)
 	out = binary.BigEndian.AppendUint32(out, serial)
 	out = binary.BigEndian.AppendUint32(out, 3600)         // refresh: nobody transfers the zone

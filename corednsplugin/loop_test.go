@@ -93,9 +93,7 @@ func TestResolvConfIsFollowed(t *testing.T) {
 	}
 	nameserver(one)
 	snapshotFile(t, file, "127.9.0.4", 1)
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(data), `"upstreams": []`, `"upstreams": ["resolv.conf"]`, 1)), 0o600))
+	rewrite(t, file, `"upstreams": []`, `"upstreams": ["resolv.conf"]`)
 	environment(t, file)
 	t.Setenv("OOOI_RESOLV_CONF", resolv)
 	s := start(t, Corefile)

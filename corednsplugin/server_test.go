@@ -102,6 +102,15 @@ func snapshotFile(t *testing.T, file, proxy string, generation int, upstreams ..
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
+// rewrite replaces text in a snapshot file, as a whole.
+func rewrite(t *testing.T, file, old, text string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file+".new", []byte(strings.Replace(string(data), old, text, 1)), 0o600))
+	require.NoError(t, os.Rename(file+".new", file))
+}
+
 // environment sets what the built-in Corefile needs.
 func environment(t *testing.T, file string) {
 	t.Helper()
@@ -249,9 +258,7 @@ func TestUpstreamsThatPointBack(t *testing.T) {
 			t.Setenv("OOOI_RESOLV_CONF", resolv)
 			file := filepath.Join(dir, "dns.json")
 			snapshotFile(t, file, "127.9.0.4", 1)
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(data), `"upstreams": []`, `"upstreams": ["resolv.conf"]`, 1)), 0o600))
+			rewrite(t, file, `"upstreams": []`, `"upstreams": ["resolv.conf"]`)
 			environment(t, file)
 			s := start(t, Corefile)
 			require.Equal(t, "NOERROR 127.9.0.4", sum(s.exchange(t, "udp", loopWorker, loopVLAN, query("api.d.test.", dns.TypeA))))
