@@ -1,20 +1,28 @@
 # A real Kubernetes of one or two nodes in namespaces, and the tests that run on it.
 # The programs of Kubernetes and Multus are built by the Makefile's own rules.
 
-NODE_TOOLS := $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kube-controller-manager kube-scheduler kubelet kube-proxy multus pause)
+NODE_TOOLS := $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kube-scheduler kubelet kube-proxy multus pause)
+CLUSTER_TOOLS := $(addprefix $(TOOLS)/,clusterdns kube-router)
 NODE_PACKAGES := $(LAB_PACKAGES) containerd=containerd ctr=containerd runc=runc /usr/lib/cni/ptp=containernetworking-plugins \
-	nft=nftables iptables=iptables conntrack=conntrack pgrep=procps hostname=hostname
+	nft=nftables iptables=iptables ipset=ipset conntrack=conntrack pgrep=procps hostname=hostname
 E2E_DIR ?= /tmp/oooi-e2e
 
 $(TOOLS)/pause: e2e/node/cmd/pause/main.go
 	@$(GO_E2E) build -ldflags "-s -w" -o $@ ./node/cmd/pause
+
+$(TOOLS)/clusterdns: e2e/tools/clusterdns/go.mod e2e/tools/clusterdns/main.go
+	@$(TIMED) "building clusterdns" env GOWORK=off go -C e2e/tools/clusterdns build -ldflags "-s -w" -o $@ .
+
+$(TOOLS)/kube-router: e2e/tools/kube-router/go.mod
+	@$(TIMED) "building kube-router" env GOWORK=off go -C e2e/tools/kube-router build -ldflags "-s -w" -o $@ \
+		github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
 
 .PHONY: node-packages
 node-packages:
 	@$(DEBIAN) $(NODE_PACKAGES)
 
 # The recipe is the Makefile's.
-e2e-pods: node-packages $(NODE_TOOLS)
+e2e-pods: node-packages $(NODE_TOOLS) $(CLUSTER_TOOLS)
 
 .PHONY: e2e-up
 e2e-up: node-packages $(NODE_TOOLS) ## Bring a real Kubernetes up (NODES=2) and leave it; e2e-sh enters, e2e-down removes it.
