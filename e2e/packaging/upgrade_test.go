@@ -2,6 +2,7 @@ package packaging_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -133,4 +134,26 @@ func TestATighterSchemaIsSeen(t *testing.T) {
 	c.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	_, err := c.try(t.Context(), "", "create", "--dry-run=server", "-f", releasedCRs+"/v0.1.0/infra.yaml")
 	require.ErrorContains(t, err, "Too long")
+}
+
+// TestTheBundleFollowsEveryReleasedOne compares the bundle with that of each
+// tag of the operator. Before the first release the catalog holds one version.
+func TestTheBundleFollowsEveryReleasedOne(t *testing.T) {
+	tags := strings.Fields(git(t, root, "tag", "--list", "operator/v*"))
+	if len(tags) == 0 {
+		channel, err := packaging.ReadChannel(filepath.Join(root, "catalog/oooi/channel-"+table(t).DefaultChannel+".yaml"))
+		require.NoError(t, err)
+		require.Len(t, channel.Entries, 1)
+	}
+	for _, tag := range tags {
+		older := t.TempDir()
+		archive := exec.CommandContext(t.Context(), "sh", "-c", `git archive "$1" bundle/manifests | tar -x -C "$2"`, "sh", tag, older)
+		archive.Dir = root
+		out, err := archive.CombinedOutput()
+		require.NoError(t, err, string(out))
+		problems, err := packaging.CRDUpgradeProblems(filepath.Join(older, "bundle"), filepath.Join(root, "bundle"))
+		require.NoError(t, err)
+		require.Empty(t, problems, tag)
+		require.DirExists(t, filepath.Join(releasedCRs, strings.TrimPrefix(tag, "operator/")), "resources of each release stay to be checked")
+	}
 }
