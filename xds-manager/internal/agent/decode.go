@@ -124,28 +124,11 @@ func versionOf(c *agentpb.ProxyConfig) (string, error) {
 // table parses a configuration. What every listener needs is an error; what
 // concerns one backend is that backend's problem.
 func table(c *agentpb.ProxyConfig) (routes.Table, []routes.Problem, error) {
-	t := routes.Table{AccessLog: c.GetAccessLog(), LogLevel: c.GetLogLevel(), Upstreams: c.GetUpstreams()}
-	var err error
-	if t.ServerIP, err = netip.ParseAddr(c.GetServerIp()); err != nil || !t.ServerIP.Is4() {
-		return routes.Table{}, nil, fmt.Errorf("serverIp %q is no IPv4 address", c.GetServerIp())
-	}
-	if t.CIDR, err = netip.ParsePrefix(c.GetCidr()); err != nil || !t.CIDR.Addr().Is4() || t.CIDR != t.CIDR.Masked() {
-		return routes.Table{}, nil, fmt.Errorf("cidr %q is no IPv4 network", c.GetCidr())
-	}
-	if !t.CIDR.Contains(t.ServerIP) {
-		return routes.Table{}, nil, fmt.Errorf("serverIp %s lies outside %s", t.ServerIP, t.CIDR)
-	}
-	if !knownLogLevel(t.LogLevel) {
-		return routes.Table{}, nil, fmt.Errorf("logLevel %q is none of Envoy's", t.LogLevel)
+	t, err := network(c)
+	if err != nil {
+		return routes.Table{}, nil, err
 	}
 	var problems []routes.Problem
-	for _, r := range c.GetReservedIps() {
-		a, err := netip.ParseAddr(r)
-		if err != nil {
-			return routes.Table{}, nil, fmt.Errorf("reserved address %q is no address", r)
-		}
-		t.Reserved = append(t.Reserved, a)
-	}
 	for _, b := range c.GetBackends() {
 		parsed, err := backend(b)
 		if err != nil {
@@ -155,13 +138,40 @@ func table(c *agentpb.ProxyConfig) (routes.Table, []routes.Problem, error) {
 		t.Backends = append(t.Backends, parsed)
 	}
 	for _, e := range c.GetExternalListeners() {
-		if e.GetPort() > 65535 {
-			problems = append(problems, routes.Problem{Object: e.GetName(), Reason: routes.ReasonInvalidListener, Message: fmt.Sprintf("external listener %q: port %d is no port", e.GetName(), e.GetPort())})
+		port, err := portOf(e.GetPort())
+		if err != nil {
+			problems = append(problems, routes.Problem{Object: e.GetName(), Reason: routes.ReasonInvalidListener, Message: fmt.Sprintf("external listener %q: %v", e.GetName(), err)})
 			continue
 		}
-		t.External = append(t.External, routes.External{Name: e.GetName(), Port: uint16(e.GetPort()), Backends: e.GetBackends()})
+		t.External = append(t.External, routes.External{Name: e.GetName(), Port: port, Backends: e.GetBackends()})
 	}
 	return t, problems, nil
+}
+
+// network parses what all listeners share.
+func network(c *agentpb.ProxyConfig) (routes.Table, error) {
+	t := routes.Table{AccessLog: c.GetAccessLog(), LogLevel: c.GetLogLevel(), Upstreams: c.GetUpstreams()}
+	var err error
+	if t.ServerIP, err = netip.ParseAddr(c.GetServerIp()); err != nil || !t.ServerIP.Is4() {
+		return routes.Table{}, fmt.Errorf("serverIp %q is no IPv4 address", c.GetServerIp())
+	}
+	if t.CIDR, err = netip.ParsePrefix(c.GetCidr()); err != nil || !t.CIDR.Addr().Is4() || t.CIDR != t.CIDR.Masked() {
+		return routes.Table{}, fmt.Errorf("cidr %q is no IPv4 network", c.GetCidr())
+	}
+	if !t.CIDR.Contains(t.ServerIP) {
+		return routes.Table{}, fmt.Errorf("serverIp %s lies outside %s", t.ServerIP, t.CIDR)
+	}
+	if !knownLogLevel(t.LogLevel) {
+		return routes.Table{}, fmt.Errorf("logLevel %q is none of Envoy's", t.LogLevel)
+	}
+	for _, r := range c.GetReservedIps() {
+		a, err := netip.ParseAddr(r)
+		if err != nil {
+			return routes.Table{}, fmt.Errorf("reserved address %q is no address", r)
+		}
+		t.Reserved = append(t.Reserved, a)
+	}
+	return t, nil
 }
 
 func knownLogLevel(l string) bool {

@@ -88,12 +88,15 @@ func answer(w http.ResponseWriter, ok bool, yes, no string) {
 // serveHealth answers on l until ctx ends.
 func serveHealth(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	gone := make(chan error, 1)
+	gone := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(gone)
 		// A preStop hook that waits here gets its answer before we leave.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 		defer cancel()
-		gone <- errors.Join(s.Shutdown(ctx), s.Close())
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close()
+		}
 	})
 	defer stop()
 	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {

@@ -93,42 +93,31 @@ func ParseOptions(args []string, env Lookup, stderr io.Writer) (Options, error) 
 // Validate says what is wrong with the options, all of it.
 func (o Options) Validate() error {
 	var errs []error
-	if o.Snapshot == "" && o.Hub == "" {
-		errs = append(errs, errors.New("one of --snapshot and --hub is needed"))
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
+	wrong(o.Snapshot == "" && o.Hub == "", "one of --snapshot and --hub is needed")
 	if o.Hub != "" {
-		if _, _, err := net.SplitHostPort(o.Hub); err != nil {
-			errs = append(errs, fmt.Errorf("--hub: %w", err))
-		}
-		if o.Child == "" {
-			errs = append(errs, errors.New("--hub needs --child"))
-		}
+		_, _, err := net.SplitHostPort(o.Hub)
+		wrong(err != nil, "--hub: %w", err)
+		wrong(o.Child == "", "--hub needs --child")
 	}
-	if o.Child != "" {
-		if _, _, ok := o.child(); !ok {
-			errs = append(errs, fmt.Errorf("--child %q is no NAMESPACE/NAME", o.Child))
-		}
-	}
-	if o.PodIP != "" {
-		if a, err := netip.ParseAddr(o.PodIP); err != nil || !a.Is4() {
-			errs = append(errs, fmt.Errorf("--pod-ip %q is no IPv4 address", o.PodIP))
-		}
-	}
-	if o.Listen != "" {
-		if _, err := netip.ParseAddrPort(o.Listen); err != nil {
-			errs = append(errs, fmt.Errorf("--listen %q is no IP:PORT", o.Listen))
-		}
-	}
-	if o.Fence != "on" && o.Fence != "off" {
-		errs = append(errs, fmt.Errorf("--fence %q is neither on nor off", o.Fence))
-	}
-	if o.XDSSocket == "" {
-		errs = append(errs, errors.New("--xds-socket is needed"))
-	}
-	if o.DrainTime <= 0 || o.DrainWait < 0 {
-		errs = append(errs, errors.New("--drain-time must be a positive duration, --drain-wait none below zero"))
-	}
+	_, _, ok := o.child()
+	wrong(o.Child != "" && !ok, "--child %q is no NAMESPACE/NAME", o.Child)
+	wrong(o.PodIP != "" && !isIPv4(o.PodIP), "--pod-ip %q is no IPv4 address", o.PodIP)
+	_, err := netip.ParseAddrPort(o.Listen)
+	wrong(o.Listen != "" && err != nil, "--listen %q is no IP:PORT", o.Listen)
+	wrong(o.Fence != "on" && o.Fence != "off", "--fence %q is neither on nor off", o.Fence)
+	wrong(o.XDSSocket == "", "--xds-socket is needed")
+	wrong(o.DrainTime <= 0 || o.DrainWait < 0, "--drain-time must be a positive duration, --drain-wait none below zero")
 	return errors.Join(errs...)
+}
+
+func isIPv4(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is4()
 }
 
 func (o Options) child() (namespace, name string, ok bool) {

@@ -41,8 +41,9 @@ const (
 	// memory and descriptors, never one tenant from another.
 	maxDownstream = 200_000
 
-	// XDSCluster and AdminCluster are Envoy's ways to its manager and to itself.
-	XDSCluster   = "xds"
+	// XDSCluster is Envoy's way to its manager.
+	XDSCluster = "xds"
+	// AdminCluster is Envoy's way to itself.
 	AdminCluster = "admin"
 
 	httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"

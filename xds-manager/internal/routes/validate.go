@@ -163,7 +163,7 @@ func CheckHostname(h string, wildcard bool) error {
 	if name == "" || len(h) > 253 {
 		return fmt.Errorf("host name %q has %d bytes, want 1 to 253", h, len(h))
 	}
-	for _, label := range strings.Split(name, ".") {
+	for label := range strings.SplitSeq(name, ".") {
 		if !validLabel(label) {
 			return fmt.Errorf("host name %q is no lower-case RFC 1123 name", h)
 		}

@@ -21,8 +21,10 @@ func (m Messages) Check() map[string]string { return m.check(&memory[proto.Messa
 // the cluster that they lead to. References between messages are always checked.
 func (m Messages) check(sound *memory[proto.Message, string]) map[string]string {
 	sound.turn()
-	c := checker{faults: map[string]string{}, clusters: map[string]bool{}, routes: map[string]bool{}, sound: sound,
-		actions: map[*xdsmatcherv3.Matcher_OnMatch]string{}}
+	c := checker{
+		faults: map[string]string{}, clusters: map[string]bool{}, routes: map[string]bool{}, sound: sound,
+		actions: map[*xdsmatcherv3.Matcher_OnMatch]string{},
+	}
 	for _, cl := range m.Clusters {
 		c.unique("cluster", cl.Name, c.clusters)
 		c.once(cl, cl.Name, func() (string, error) { return cl.Name, cl.ValidateAll() })

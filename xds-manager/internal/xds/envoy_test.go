@@ -148,8 +148,7 @@ func plainListener(name string, at netip.AddrPort, cluster string, spoil func(*l
 // unsetEngine is case C38c: a regex that names no engine.
 func unsetEngine(l *listenerv3.Listener) {
 	m := envoy.ByNameCases([]envoy.NameCase{envoy.AnyName(envoy.ToChain("x"))}, nil)
-	m.GetMatcherList().Matchers[0].Predicate.GetSinglePredicate().GetValueMatch().MatchPattern =
-		&xdsmatcherv3.StringMatcher_SafeRegex{SafeRegex: &xdsmatcherv3.RegexMatcher{Regex: ".+"}}
+	m.GetMatcherList().Matchers[0].Predicate.GetSinglePredicate().GetValueMatch().MatchPattern = &xdsmatcherv3.StringMatcher_SafeRegex{SafeRegex: &xdsmatcherv3.RegexMatcher{Regex: ".+"}}
 	l.FilterChainMatcher = m
 }
 
