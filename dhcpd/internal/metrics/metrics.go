@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/densityops/oooi/dhcpd/internal/config"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
@@ -27,6 +28,7 @@ type Metrics struct {
 // New registers the metrics.
 func New(moduleVersion, contract string) *Metrics {
 	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &Metrics{Registry: r, resolved: map[[2]string]prometheus.Counter{}}
 	vec := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
