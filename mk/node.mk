@@ -4,7 +4,7 @@
 NODE_TOOLS := $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kube-scheduler kubelet kube-proxy multus pause)
 CLUSTER_TOOLS := $(addprefix $(TOOLS)/,clusterdns kube-router)
 NODE_PACKAGES := $(LAB_PACKAGES) containerd=containerd ctr=containerd runc=runc /usr/lib/cni/ptp=containernetworking-plugins \
-	nft=nftables iptables=iptables ipset=ipset conntrack=conntrack pgrep=procps hostname=hostname
+	nft=nftables iptables=iptables ipset=ipset conntrack=conntrack pgrep=procps tcpdump=tcpdump curl=curl hostname=hostname
 E2E_DIR ?= /tmp/oooi-e2e
 
 $(TOOLS)/pause: e2e/node/cmd/pause/main.go
@@ -34,5 +34,8 @@ e2e-sh: ## A shell inside the first node of e2e-up (CMD="kubectl get pods -A" ru
 	@OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node sh $(CMD)
 
 .PHONY: e2e-down
-e2e-down: ## Remove all that e2e-up made.
-	@OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node down
+e2e-down: ## Remove what e2e-up made, and what a test left that was killed.
+	@$(GO_E2E) build -o $(BIN)/node ./node/cmd/node
+	@for state in $(E2E_DIR)/state.json /tmp/oooi-e2e-*/state.json; do \
+		test ! -e $$state || OOOI_E2E_DIR=$$(dirname $$state) $(BIN)/node down; \
+	done

@@ -38,6 +38,8 @@ type Cluster struct {
 	// stops end the daemons of the control plane, by name.
 	stops map[string]func()
 
+	// Switch is the box that holds both bridges.
+	Switch *Box
 	// Control is the box of the control plane.
 	Control *Box
 	// World is the box that every default route leads to.
@@ -132,6 +134,8 @@ func Load(dir string, progress *Progress) (*Cluster, error) {
 		switch {
 		case box.Name == "control":
 			c.Control = box
+		case box.Name == "switch":
+			c.Switch = box
 		case box.Name == "world":
 			c.World = box
 		case strings.HasPrefix(box.Name, "node"):

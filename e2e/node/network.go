@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -72,7 +73,19 @@ func (c *Cluster) buildSwitch(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	c.Switch, err = c.box(ctx, "switch", sw)
+	return err
+}
+
+// captured is what a person wants to see of the VLAN afterwards: who has which
+// address, DHCP, DNS, and how connections begin and end.
+const captured = "arp or udp port 67 or port 53 or (tcp[tcpflags] & (tcp-syn|tcp-rst|tcp-fin) != 0 and (port 443 or port 6443))"
+
+// Capture records packets of the VLAN beside the logs.
+func (c *Cluster) Capture() error {
+	_, err := c.Switch.Daemon("tcpdump", "tcpdump", "-Z", "root", "-n", "-U", "-s", "256", "-i", vlanBridge,
+		"-w", filepath.Join(c.Switch.Logs, "vlan.pcap"), captured)
+	return err
 }
 
 // member makes a namespace on the network of the nodes.

@@ -66,3 +66,22 @@ func (v *VM) Boot(ctx context.Context) (Lease, error) {
 	}
 	return lease, nil
 }
+
+// Stay runs a DHCP client that renews as long as the VM lives, or until stop.
+func (v *VM) Stay() (stop func(), err error) {
+	if err := os.RemoveAll(v.file("lease.history")); err != nil {
+		return nil, fmt.Errorf("forgetting older leases: %w", err)
+	}
+	return v.Daemon("udhcpc", "env", "LEASE_FILE="+v.file("lease"),
+		"busybox", "udhcpc", "-i", "eth0", "-f", "-t", "8", "-T", "1", "-O", "mtu", "-O", "serverid", "-s", v.file("lease.sh"))
+}
+
+// History is what happened since Stay, in order: "bound 192.0.2.100", "renew
+// 192.0.2.100".
+func (v *VM) History() ([]string, error) {
+	raw, err := os.ReadFile(v.file("lease.history"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the history of leases: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(raw)), "\n"), nil
+}

@@ -35,6 +35,8 @@ func TestCluster(t *testing.T) {
 	t.Run("nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, vmA) })
 	t.Run("an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
 	t.Run("the operator may be replaced", func(t *testing.T) { l.checkOperatorReplaced(t, vmA) })
+	t.Run("the API server is away for long", func(t *testing.T) { l.checkAPIAwayForLong(t, vmA) })
+	t.Run("a node is cut off", func(t *testing.T) { l.checkNodeCut(t, vmA, a) })
 	t.Run("a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, a) })
 	t.Run("nothing is left", func(t *testing.T) { l.checkUninstall(t, a, b) })
 }

@@ -100,3 +100,52 @@ func (l *lab) checkNoAPI(t *testing.T, a *node.VM) {
 	}
 	require.NoError(t, l.StartAPI(t.Context()))
 }
+
+// checkAPIAwayForLong keeps the API server away for longer than a lease: who is
+// known stays known, and who is new gets an address of the block that was set
+// aside (behaviour C5).
+func (l *lab) checkAPIAwayForLong(t *testing.T, vm *node.VM) {
+	before, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	l.setLeaseTime(t, "60s")
+	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "the shorter lease", func(ctx context.Context) error {
+		lease, err := vm.Boot(ctx)
+		if err == nil && lease["lease"] != "60" {
+			err = fmt.Errorf("the lease is %v", lease)
+		}
+		return err
+	}))
+	stop, err := vm.Stay()
+	require.NoError(t, err)
+	l.StopAPI()
+	l.progress.Say("the API server is stopped for longer than a lease")
+	require.NoError(t, node.Wait(t.Context(), 2*time.Minute, "three renewals", func(context.Context) error {
+		history, err := vm.History()
+		if err == nil && len(history) < 4 {
+			err = fmt.Errorf("so far %v", history)
+		}
+		return err
+	}))
+	stranger, err := l.VM(t.Context(), "stranger", "02:00:5e:10:00:99")
+	require.NoError(t, err)
+	lease, err := stranger.Boot(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, before["ip"], lease["ip"])
+	require.NoError(t, l.StartAPI(t.Context()))
+	stop()
+	history, err := vm.History()
+	require.NoError(t, err)
+	require.Equal(t, "bound "+before["ip"], history[0])
+	for _, renewal := range history[1:] {
+		require.Equal(t, "renew "+before["ip"], renewal)
+	}
+	l.setLeaseTime(t, "10m")
+	l.progress.Say("renewed %d times without an API server, and a stranger got %s", len(history)-1, lease["ip"])
+}
+
+func (l *lab) setLeaseTime(t *testing.T, leaseTime string) {
+	t.Helper()
+	_, err := l.Kubectl(t.Context(), "patch", "-n", "clusters", "infra/tenant-vlan100", "--type=merge", "-p",
+		`{"spec":{"infraComponents":{"dhcp":{"leaseTime":"`+leaseTime+`"}}}}`)
+	require.NoError(t, err)
+}

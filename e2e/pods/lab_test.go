@@ -56,6 +56,7 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 	l.Cluster, err = node.Up(t.Context(), node.Options{Dir: dir, Tools: l.tools, Nodes: nodes, NetworkPolicy: nodes > 1, Progress: l.progress})
 	t.Cleanup(func() { l.end(t, filepath.Join(root, "e2e-out", name)) })
 	require.NoError(t, err)
+	require.NoError(t, l.Capture())
 	l.build(t, l.standin, "./cmd/standin")
 	_, err = l.World.Daemon("upstream", l.standin, "upstream", node.UpstreamDNS+":53")
 	require.NoError(t, err)
@@ -91,7 +92,7 @@ func (l *lab) keepLogs(ctx context.Context, dir string) {
 		l.progress.Say("keeping logs: %v", err)
 	}
 	for file, args := range map[string][]string{
-		"objects.yaml": {"get", "pods,deployments,services,configmaps,events,dhcpservers,dnsservers,proxyservers", "-A", "-o", "yaml"},
+		"objects.yaml": {"get", "pods,deployments,services,configmaps,events,infras,infraclusterattachments,dhcpservers,dnsservers,proxyservers", "-A", "-o", "yaml"},
 		"pods.txt":     {"get", "pods", "-A", "-o", "wide"},
 		"events.txt":   {"get", "events", "-A", "--sort-by=.lastTimestamp"},
 	} {
@@ -102,6 +103,12 @@ func (l *lab) keepLogs(ctx context.Context, dir string) {
 	for _, pod := range strings.Fields(pods) {
 		out, _ := l.Kubectl(ctx, "logs", "-n", l.namespace, pod, "--all-containers", "--prefix", "--tail=-1")
 		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(pod, "/", "-")+".log"), []byte(out), 0o644)
+	}
+	for _, box := range l.Nodes {
+		dump, err := box.Script(ctx, `curl -sf --unix-socket "/proc/$(pgrep -ox envoy)/root/run/oooi/admin.sock" http://envoy/config_dump`)
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(dir, "envoy-config-"+box.Name+".json"), []byte(dump), 0o644)
+		}
 	}
 	l.progress.Say("logs are kept in %s", dir)
 }

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,11 +15,7 @@ import (
 // start on the other node, and the VM's address is still the VM's (behaviours
 // B4, C5).
 func (l *lab) checkNodeLost(t *testing.T, vm *node.VM, cluster *hostedCluster) {
-	l.gather(t, 1, "oooi-system", "app.kubernetes.io/name=oooi-operator", "deployment/oooi-operator")
-	for _, component := range []string{"dhcp", "dns", "proxy"} {
-		l.gather(t, 2, l.namespace, "app.kubernetes.io/component="+component, "deployment/tenant-vlan100-"+component)
-	}
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.gatherDataPlane(t)
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
 
@@ -41,6 +38,58 @@ func (l *lab) checkNodeLost(t *testing.T, vm *node.VM, cluster *hostedCluster) {
 
 	require.NoError(t, l.StartNode(t.Context(), 2))
 	l.expect(t, 2*time.Minute, "infra/tenant-vlan100", "Available", "True")
+}
+
+// checkNodeCut cuts the node that runs the data plane off the others while both
+// stay on the VLAN: two of everything live there. Whoever answers gives the VM
+// its own address, and after mending there is one of each again (behaviour C6).
+func (l *lab) checkNodeCut(t *testing.T, vm *node.VM, cluster *hostedCluster) {
+	l.gatherDataPlane(t)
+	before, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, l.Partition(t.Context(), 2, true))
+	l.progress.Say("node2 is cut off")
+	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, "the successors on node1", func(ctx context.Context) error {
+		if lease, err := vm.Boot(ctx); err == nil {
+			require.Equal(t, before["ip"], lease["ip"], "another address while two servers live")
+		}
+		for _, process := range []string{"dhcpd", "coredns", "envoy"} {
+			if err := l.Nodes[0].Run(ctx, "pgrep", "-x", process); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	l.progress.Say("the successors run %.0fs after the cut", time.Since(start).Seconds())
+	require.NoError(t, l.Partition(t.Context(), 2, false))
+	require.NoError(t, node.Wait(t.Context(), 2*time.Minute, "one of each", func(ctx context.Context) error {
+		out, err := l.Nodes[1].Output(ctx, "bash", "-c", "pgrep -x dhcpd; pgrep -x coredns; pgrep -x envoy; true")
+		if err == nil && out != "" {
+			err = errors.New("the cut-off pods still run")
+		}
+		return err
+	}))
+	l.expect(t, 2*time.Minute, "infra/tenant-vlan100", "Available", "True")
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "the VM to be served", func(ctx context.Context) error {
+		after, err := vm.Boot(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, before, after)
+		return l.asks(ctx, vm, cluster, "https://api."+cluster.domain()+":6443")
+	}))
+	l.progress.Say("node2 is mended and the VM is served")
+}
+
+// gatherDataPlane has the operator on node1 and everything else on node2.
+func (l *lab) gatherDataPlane(t *testing.T) {
+	t.Helper()
+	l.gather(t, 1, "oooi-system", "app.kubernetes.io/name=oooi-operator", "deployment/oooi-operator")
+	for _, component := range []string{"dhcp", "dns", "proxy"} {
+		l.gather(t, 2, l.namespace, "app.kubernetes.io/component="+component, "deployment/tenant-vlan100-"+component)
+	}
+	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
 }
 
 // gather has the pods of a Deployment on one node.

@@ -51,12 +51,14 @@ func (l *lab) deployByHand(t *testing.T) {
 	l.loadImages(t, world, dhcp, dns, proxy)
 	_, err := l.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(l.root, "manifests/crd"))
 	require.NoError(t, err)
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "crds/kubevirt.yaml")))
 	require.NoError(t, l.Apply(t.Context(), world))
 	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "the resources to be served", func(ctx context.Context) error {
 		return l.Apply(ctx, testdata(t, "oooi.yaml"))
 	}))
 	nothing := func(map[string]any) {}
 	require.NoError(t, l.Apply(t.Context(), l.snapshot(t, "dhcp", "dhcpserver", func(config map[string]any) {
+		config["vmiNamespaces"] = []any{"clusters-example-hcp-a", "clusters-example-hcp-b"}
 		config["reservations"] = []any{
 			map[string]any{"macAddress": macA, "ip": addressA, "hostname": "vm-a-leased"},
 			map[string]any{"macAddress": macB, "ip": addressB, "hostname": "vm-b-leased"},

@@ -10,6 +10,7 @@ bound | renew)
   for d in $dns; do echo "nameserver $d" >>/etc/resolv.conf; done
   [ -n "$hostname" ] && hostname "$hostname"
   for v in ip mask router dns hostname lease serverid mtu; do echo "$v=${!v}"; done >"$LEASE_FILE"
+  echo "$1 $ip" >>"$LEASE_FILE.history"
   ;;
 esac
 exit 0
