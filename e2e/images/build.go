@@ -61,6 +61,8 @@ type File struct {
 	Data   []byte
 	// Capability is the file's permitted and effective capabilities.
 	Capability Capability
+	// Link makes it a symbolic link to that path instead.
+	Link string
 }
 
 // epoch is the time of everything in an image.
@@ -149,6 +151,13 @@ func layerContent(spec Spec) ([]byte, error) {
 }
 
 func addFile(w *tar.Writer, file File) error {
+	if file.Link != "" {
+		header := &tar.Header{Typeflag: tar.TypeSymlink, Name: clean(file.Path), Linkname: file.Link, Mode: 0o777, ModTime: epoch}
+		if err := w.WriteHeader(header); err != nil {
+			return fmt.Errorf("adding %s: %w", file.Path, err)
+		}
+		return nil
+	}
 	data := file.Data
 	if file.Source != "" {
 		read, err := os.ReadFile(file.Source)

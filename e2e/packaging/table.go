@@ -35,13 +35,13 @@ type Table struct {
 // Component is one image.
 type Component struct {
 	Name string `json:"name"`
-	// Module whose tag the image is built from; empty for Envoy.
+	// Module whose tag the image is built from; empty where it holds none.
 	Module string `json:"module,omitempty"`
 	// Version of that module, or of Envoy.
 	Version string `json:"version"`
 	Image   string `json:"image"`
 	Digest  string `json:"digest"`
-	// Env tells the operator the image; the operator's own has none.
+	// Env tells the operator the image; its own and must-gather's have none.
 	Env string `json:"env,omitempty"`
 }
 
@@ -103,15 +103,18 @@ func (c Component) validate(bundle string) error {
 		return fmt.Errorf("digest %q is no sha256 digest", c.Digest)
 	case !found || !versionForm.MatchString(version):
 		return fmt.Errorf("version %q is no version of a module", c.Version)
-	case c.Name == operatorName && (c.Env != "" || version != bundle):
+	case (c.Name == operatorName || c.Name == mustGatherName) && (c.Env != "" || version != bundle):
 		return fmt.Errorf("it has no env, and its version is the bundle's, v%s", bundle)
-	case c.Name != operatorName && c.Env != envName(c.Name):
+	case c.Name != operatorName && c.Name != mustGatherName && c.Env != envName(c.Name):
 		return fmt.Errorf("env is %q, not %s", c.Env, envName(c.Name))
 	}
 	return nil
 }
 
-const operatorName = "operator"
+const (
+	operatorName   = "operator"
+	mustGatherName = "must-gather"
+)
 
 func envName(component string) string {
 	return "RELATED_IMAGE_" + strings.ToUpper(strings.ReplaceAll(component, "-", "_"))
