@@ -139,7 +139,11 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err := a.followChildren(ctx); err != nil {
 		return nil, err
 	}
-	for _, r := range []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable()} {
+	parts := []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable()}
+	if o.OpenShift && o.SCC == render.SCCMinimal {
+		parts = append(parts, constraints{mgr.GetClient(), o.Logger})
+	}
+	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("adding a part: %w", err)
 		}

@@ -119,7 +119,7 @@ func (a *Applier) one(ctx context.Context, set Set, o client.Object) error {
 			return nil
 		}
 	}
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership); err != nil {
+	if err := a.write(ctx, u, found != nil); err != nil {
 		a.forget(k)
 		return outcome.Failed{
 			Reason: v1alpha1.ReasonReconciliationFailed, Message: "applying " + k.kind.Kind + " " + k.name.String(), Err: err,
@@ -127,6 +127,28 @@ func (a *Applier) one(ctx context.Context, set Set, o client.Object) error {
 	}
 	a.remember(k, hash, u)
 	return nil
+}
+
+// write applies u. A Deployment that somebody gave another strategy needs one
+// step more: the strategy's own settings are theirs, so to apply Recreate leaves
+// them there, and beside them it is invalid.
+func (a *Applier) write(ctx context.Context, u *unstructured.Unstructured, exists bool) error {
+	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type")
+	applied := u.DeepCopy()
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), Owner, client.ForceOwnership)
+	if apierrors.IsInvalid(err) && exists && u.GetKind() == "Deployment" && strategy == "Recreate" {
+		target := u.DeepCopy()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
+		if err := a.client.Patch(ctx, target, patch, Owner); err != nil {
+			return err
+		}
+		applied = u.DeepCopy()
+		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), Owner, client.ForceOwnership)
+	}
+	if err == nil {
+		u.Object = applied.Object
+	}
+	return err
 }
 
 // desired strips o to what we want to own.

@@ -70,6 +70,9 @@ func Render(o *Objects, options Options) (Result, error) {
 		}
 	}
 	r.policies(o)
+	if options.Render.OpenShift && options.Render.SCC == render.SCCMinimal {
+		r.Workloads = append(r.Workloads, render.DHCPConstraints())
+	}
 	r.status(o)
 	slices.Sort(r.Problems)
 	r.Problems = slices.Compact(r.Problems)

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/internal/apply"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// constraintsRetry is how soon the SecurityContextConstraints are tried again: a
+// DHCP pod waits for them.
+const constraintsRetry = 30 * time.Second
+
+// constraints makes DHCP's SecurityContextConstraints at the start (--scc=minimal).
+type constraints struct {
+	client client.Client
+	log    *slog.Logger
+}
+
+// Start tries until it has succeeded once.
+func (c constraints) Start(ctx context.Context) error {
+	for {
+		err := EnsureDHCPConstraints(ctx, c.client)
+		if err == nil {
+			return nil
+		}
+		c.log.Error("making the SecurityContextConstraints of DHCP", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(constraintsRetry):
+		}
+	}
+}
+
+// EnsureDHCPConstraints applies DHCP's SecurityContextConstraints (behaviour B2).
+//
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=create
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=oooi-dhcpd,verbs=get;patch
+func EnsureDHCPConstraints(ctx context.Context, c client.Client) error {
+	scc := render.DHCPConstraints()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scc)
+	if err != nil {
+		return fmt.Errorf("encoding SecurityContextConstraints %s: %w", scc.Name, err)
+	}
+	for field, value := range content {
+		if value == nil {
+			delete(content, field)
+		}
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	u := &unstructured.Unstructured{Object: content}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), apply.Owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying SecurityContextConstraints %s: %w", scc.Name, err)
+	}
+	return nil
+}
