@@ -69,7 +69,7 @@ func announceTo(ctx context.Context, from, to netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing was promised
+	defer conn.Close() // nothing was promised
 	_, err = conn.Write([]byte{0})
 	return err
 }
@@ -107,7 +107,7 @@ func neighbours() map[netip.Addr]bool {
 	if err != nil {
 		return known
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if field := strings.Fields(s.Text()); len(field) > 0 {
 			if a, err := netip.ParseAddr(field[0]); err == nil {

@@ -37,10 +37,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // that it has, and in lower case into low; n is its length. Escapes are \X and
 // \DDD (RFC 1035 section 5.1), as the message parser writes them.
 func (s *scratch) packName(out []byte, name string) (n int, err error) {
-	switch name {
-	case "":
-		return 0, errName
-	case ".":
+	if name == "." {
 		out[0], s.low[0] = 0, 0
 		return 1, nil
 	}
@@ -66,18 +63,22 @@ func (s *scratch) packName(out []byte, name string) (n int, err error) {
 				return 0, err
 			}
 		}
-		out[n] = c
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		s.low[n] = c
+		out[n], s.low[n] = c, lower(c)
 		n++
 	}
-	if n != start+1 {
-		return 0, errName // no trailing dot
+	if start == 0 || n != start+1 {
+		return 0, errName // empty, or no trailing dot
 	}
 	out[start], s.low[start] = 0, 0
 	return n, nil
+}
+
+// lower is RFC 4343's: ASCII letters alone have case.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // unescape reads the escape at name[i]; it returns the byte and the index of

@@ -21,8 +21,8 @@ const Version = "v0.1.0"
 // Contract is the version of the contract with the operator.
 const Contract = agent.Contract
 
-// ReasonListenerNotBound: a listening socket could not be bound to its device,
-// so the server stays silent.
+// ReasonListenerNotBound means that a listening socket could not be bound to its
+// device, so the server stays silent.
 const ReasonListenerNotBound = "ListenerNotBound"
 
 // engine brings snapshots into force for one handler and reports about it.
@@ -269,9 +269,11 @@ func (e *engine) report() {
 	if e.reporter == nil {
 		return
 	}
-	out := report.Object{APIVersion: report.APIVersion, Kind: report.Kind,
+	out := report.Object{
+		APIVersion: report.APIVersion, Kind: report.Kind,
 		Metadata: report.Metadata{Namespace: e.o.options.namespace, Name: e.o.options.name},
-		Status:   report.Status{Agent: report.Agent{ModuleVersion: Version, Contract: Contract, Problems: report.Problems(problems)}}}
+		Status:   report.Status{Agent: report.Agent{ModuleVersion: Version, Contract: Contract, Problems: report.Problems(problems)}},
+	}
 	if s != nil {
 		out.Metadata.UID = s.config.Child.UID
 		out.Status.Agent.ObservedVersion = s.config.Version

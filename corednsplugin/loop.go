@@ -18,7 +18,7 @@ import (
 	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
 )
 
-// ReasonForwardLoop: an upstream sends some names back to this server.
+// ReasonForwardLoop means that an upstream sends some names back to this server.
 const ReasonForwardLoop = "ForwardLoop"
 
 // An upstream may lead back to us by ways that its address does not show: the
@@ -126,8 +126,10 @@ func suffixes(zones []string) []string {
 func withoutLoops(upstreams []netip.AddrPort, found []loop) (use []netip.AddrPort, blocked map[string]bool, problems []snapshot.Problem) {
 	for _, u := range upstreams {
 		if slices.Contains(found, loop{u, ""}) {
-			problems = append(problems, snapshot.Problem{Reason: ReasonUpstreamIsSelf,
-				Message: fmt.Sprintf("upstream %s sends our queries back to this DNS server and is not used", u)})
+			problems = append(problems, snapshot.Problem{
+				Reason:  ReasonUpstreamIsSelf,
+				Message: fmt.Sprintf("upstream %s sends our queries back to this DNS server and is not used", u),
+			})
 			continue
 		}
 		use = append(use, u)
@@ -139,8 +141,10 @@ func withoutLoops(upstreams []netip.AddrPort, found []loop) (use []netip.AddrPor
 				blocked = map[string]bool{}
 			}
 			blocked[wire(l.suffix)] = true
-			problems = append(problems, snapshot.Problem{Reason: ReasonForwardLoop,
-				Message: fmt.Sprintf("upstream %s sends names below %s back to this DNS server: those that are not ours are refused", u, l.suffix)})
+			problems = append(problems, snapshot.Problem{
+				Reason:  ReasonForwardLoop,
+				Message: fmt.Sprintf("upstream %s sends names below %s back to this DNS server: those that are not ours are refused", u, l.suffix),
+			})
 		}
 	}
 	return use, blocked, problems

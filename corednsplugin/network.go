@@ -52,8 +52,10 @@ func networkProblems(c *snapshot.Config, o options) []snapshot.Problem {
 	}
 	for _, p := range c.Sources[1:] {
 		if routeDevice(string(data), p.Addr()) != device {
-			out = append(out, snapshot.Problem{Reason: ReasonNoVLANRoute,
-				Message: fmt.Sprintf("no route to %s by the VLAN device: add it to the routes of the NetworkAttachmentDefinition", p)})
+			out = append(out, snapshot.Problem{
+				Reason:  ReasonNoVLANRoute,
+				Message: fmt.Sprintf("no route to %s by the VLAN device: add it to the routes of the NetworkAttachmentDefinition", p),
+			})
 		}
 	}
 	return out

@@ -54,6 +54,7 @@ func (c *conn) WriteMsg(m *dns.Msg) error {
 	_, err = c.Write(raw)
 	return err
 }
+
 func (c *conn) Write(b []byte) (int, error) {
 	c.raw, c.wrote = append(c.raw[:0], b...), c.wrote+1
 	return len(b), nil
@@ -142,8 +143,10 @@ func TestLookup(t *testing.T) {
 		{"a wildcard matches labels that need escapes", sideVLAN, `a\.b\032\255.apps.example-hcp-a.clusters.example.com.`, dns.TypeA, "NOERROR 192.0.2.200"},
 		{"a wildcard does not match its apex", sideVLAN, "apps.example-hcp-a.clusters.example.com.", dns.TypeA, noDataA},
 		{"a domain that only has names below it is empty", sideVLAN, "example-hcp-a.clusters.example.com.", dns.TypeA, noDataA},
-		{"the apex has its SOA", sideVLAN, "example-hcp-a.clusters.example.com.", dns.TypeSOA,
-			"NOERROR ns.example-hcp-a.clusters.example.com. hostmaster.example-hcp-a.clusters.example.com. 1 3600 600 86400 5"},
+		{
+			"the apex has its SOA", sideVLAN, "example-hcp-a.clusters.example.com.", dns.TypeSOA,
+			"NOERROR ns.example-hcp-a.clusters.example.com. hostmaster.example-hcp-a.clusters.example.com. 1 3600 600 86400 5",
+		},
 		{"a wildcard without an address yet is NODATA", sideVLAN, "x.apps.example-hcp-b.clusters.example.com.", dns.TypeA, noDataB},
 		{"ANY of a name without data is NODATA", sideVLAN, "x.apps.example-hcp-b.clusters.example.com.", dns.TypeANY, noDataB},
 		{"the parent of all domains is not ours", sideVLAN, "clusters.example.com.", dns.TypeA, "REFUSED"},

@@ -155,7 +155,7 @@ func TestBuiltInCorefile(t *testing.T) {
 	t.Run("management ports are on the pod address", func(t *testing.T) {
 		for _, path := range []string{":9092/health", ":9093/ready", ":9094/metrics"} {
 			require.Equal(t, http.StatusOK, get(t, "http://"+loopPod+path))
-			_, err := http.Get("http://" + loopVLAN + path) //nolint:noctx,bodyclose // there is none
+			_, err := http.Get("http://" + loopVLAN + path) //nolint:bodyclose // there is none
 			require.Error(t, err)
 		}
 	})
@@ -177,8 +177,10 @@ func TestBigAnswersFitTheClient(t *testing.T) {
 	up := startResolver(t, func(q *dns.Msg) *dns.Msg {
 		m := new(dns.Msg).SetReply(q)
 		for range 12 {
-			m.Answer = append(m.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60},
-				Txt: []string{strings.Repeat("x", 250)}})
+			m.Answer = append(m.Answer, &dns.TXT{
+				Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60},
+				Txt: []string{strings.Repeat("x", 250)},
+			})
 		}
 		return m
 	})

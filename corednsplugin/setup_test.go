@@ -79,8 +79,10 @@ func TestEnvironment(t *testing.T) {
 	get := func(k string) string { return env[k] }
 	set := func(k, v string) error { env[k] = v; return nil }
 	require.NoError(t, Environment(get, set))
-	require.Equal(t, map[string]string{"OOOI_SNAPSHOT": "testdata/snapshot.json", "OOOI_SERVER_IP": "192.0.2.3",
-		"POD_IP": "127.0.0.1", "OOOI_DNS_PORT": "53"}, env)
+	require.Equal(t, map[string]string{
+		"OOOI_SNAPSHOT": "testdata/snapshot.json", "OOOI_SERVER_IP": "192.0.2.3",
+		"POD_IP": "127.0.0.1", "OOOI_DNS_PORT": "53",
+	}, env)
 
 	env = map[string]string{"OOOI_SERVER_IP": "192.0.2.9", "POD_IP": "10.0.0.1", "OOOI_DNS_PORT": "5353"}
 	require.NoError(t, Environment(get, set))

@@ -122,8 +122,10 @@ func resolvers(c *snapshot.Config, node func() ([]string, error), own []netip.Ad
 	add := func(u snapshot.Upstream, via string) {
 		switch {
 		case isSelf(u.Addr, own, port):
-			problems = append(problems, snapshot.Problem{Reason: ReasonUpstreamIsSelf,
-				Message: fmt.Sprintf("upstream %s%s is this DNS server itself or loopback and is not used", u.Addr, via)})
+			problems = append(problems, snapshot.Problem{
+				Reason:  ReasonUpstreamIsSelf,
+				Message: fmt.Sprintf("upstream %s%s is this DNS server itself or loopback and is not used", u.Addr, via),
+			})
 		case !slices.Contains(out, u.Addr):
 			out = append(out, u.Addr)
 		}
@@ -146,12 +148,16 @@ func resolvers(c *snapshot.Config, node func() ([]string, error), own []netip.Ad
 		}
 	}
 	if len(out) == 0 && len(c.Upstreams) > 0 {
-		problems = append(problems, snapshot.Problem{Reason: ReasonNoUpstreams,
-			Message: "none of the upstreams can be used: names that are not ours are refused"})
+		problems = append(problems, snapshot.Problem{
+			Reason:  ReasonNoUpstreams,
+			Message: "none of the upstreams can be used: names that are not ours are refused",
+		})
 	}
 	if len(out) > maxUpstreams {
-		problems = append(problems, snapshot.Problem{Reason: ReasonTooManyUpstreams,
-			Message: fmt.Sprintf("only the first %d upstreams are used", maxUpstreams)})
+		problems = append(problems, snapshot.Problem{
+			Reason:  ReasonTooManyUpstreams,
+			Message: fmt.Sprintf("only the first %d upstreams are used", maxUpstreams),
+		})
 		out = out[:maxUpstreams]
 	}
 	return out, problems

@@ -25,12 +25,8 @@ type resolver struct {
 
 func startResolver(t *testing.T, reply func(*dns.Msg) *dns.Msg) *resolver {
 	t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := pc.LocalAddr().(*net.UDPAddr).AddrPort()
-	l, err := net.Listen("tcp", addr.String())
-	require.NoError(t, err)
-	r := &resolver{addr: addr}
+	pc, l := listenBoth(t)
+	r := &resolver{addr: pc.LocalAddr().(*net.UDPAddr).AddrPort()}
 	h := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		if q.Question[0].Name == "." {
 			_ = w.WriteMsg(new(dns.Msg).SetReply(q)) // a health check
@@ -60,8 +56,22 @@ func startResolver(t *testing.T, reply func(*dns.Msg) *dns.Msg) *resolver {
 	return r
 }
 
-// address answers A with an address and a long TTL, and anything else with what
-// would leak if it were asked.
+// listenBoth takes one port for UDP and TCP; a port may be free for one alone.
+func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		if pc, err := net.ListenPacket("udp", l.Addr().String()); err == nil {
+			return pc, l
+		}
+		require.NoError(t, l.Close())
+	}
+	require.Fail(t, "no port is free for both")
+	return nil, nil
+}
+
+// answers gives every question the same address with a long TTL.
 func answers(ip string) func(*dns.Msg) *dns.Msg {
 	return func(q *dns.Msg) *dns.Msg {
 		m := new(dns.Msg).SetReply(q)
@@ -116,8 +126,10 @@ func TestOwnedNamesNeverLeave(t *testing.T) {
 	r := startResolver(t, answers("198.51.100.9"))
 	o := forwardTo(t, r)
 	for _, qtype := range []uint16{dns.TypeAAAA, dns.TypeTXT, dns.TypeSRV, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeCAA, dns.TypeANY, dns.TypeDS, dns.TypeNS} {
-		for _, name := range []string{apiOfA, appOfA, "apps.example-hcp-a.clusters.example.com.", "example-hcp-a.clusters.example.com.",
-			"kubernetes.default.svc.cluster.local.", "x.apps.example-hcp-b.clusters.example.com.", workerOfA, "7.2.0.192.in-addr.arpa."} {
+		for _, name := range []string{
+			apiOfA, appOfA, "apps.example-hcp-a.clusters.example.com.", "example-hcp-a.clusters.example.com.",
+			"kubernetes.default.svc.cluster.local.", "x.apps.example-hcp-b.clusters.example.com.", workerOfA, "7.2.0.192.in-addr.arpa.",
+		} {
 			m := ask(t, o, udp(onVLAN, fromWorker), query(name, qtype))
 			require.NotContains(t, sum(m), "198.51.100.9")
 		}
@@ -146,8 +158,10 @@ func TestBigAnswers(t *testing.T) {
 	big := func(q *dns.Msg) *dns.Msg {
 		m := new(dns.Msg).SetReply(q)
 		for range 12 {
-			m.Answer = append(m.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60},
-				Txt: []string{strings.Repeat("x", 250)}})
+			m.Answer = append(m.Answer, &dns.TXT{
+				Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60},
+				Txt: []string{strings.Repeat("x", 250)},
+			})
 		}
 		return m
 	}

@@ -79,8 +79,10 @@ func TestWildcards(t *testing.T) {
 			require.Equal(t, tc.want, sum(ask(t, o, udp("192.0.2.1", "192.0.2.9"), query(tc.qname, dns.TypeA))))
 		})
 	}
-	for addr, want := range map[string]string{"50": "NXDOMAIN soa=2.0.192.in-addr.arpa.", "52": "NXDOMAIN soa=2.0.192.in-addr.arpa.",
-		"53": "NOERROR vm.d.test.", "54": "NOERROR vm.d.test."} {
+	for addr, want := range map[string]string{
+		"50": "NXDOMAIN soa=2.0.192.in-addr.arpa.", "52": "NXDOMAIN soa=2.0.192.in-addr.arpa.",
+		"53": "NOERROR vm.d.test.", "54": "NOERROR vm.d.test.",
+	} {
 		require.Equal(t, want, sum(ask(t, o, udp("192.0.2.1", "192.0.2.9"), query(addr+".2.0.192.in-addr.arpa.", dns.TypePTR))))
 	}
 }

@@ -54,7 +54,7 @@ func main() {
 // command handles what is no server: --version and check FILE.
 func command(args []string) (done bool, err error) {
 	if slices.Contains(args, "--version") || slices.Contains(args, "-version") {
-		_, err = fmt.Printf("coredns %s, contract %s, CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
+		_, err = fmt.Fprintf(os.Stdout, "coredns %s, contract %s, CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
 		return true, err
 	}
 	if len(args) == 0 || args[0] != "check" {

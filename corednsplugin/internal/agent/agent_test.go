@@ -74,13 +74,17 @@ func startHub(t *testing.T) *hub {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	h := &hub{ca: filepath.Join(dir, "ca.crt"), token: filepath.Join(dir, "token"),
-		out: make(chan *agentpb.Snapshot), cut: make(chan struct{})}
+	h := &hub{
+		ca: filepath.Join(dir, "ca.crt"), token: filepath.Join(dir, "token"),
+		out: make(chan *agentpb.Snapshot), cut: make(chan struct{}),
+	}
 	require.NoError(t, os.WriteFile(h.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	require.NoError(t, os.WriteFile(h.token, []byte("secret\n"), 0o600))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -109,8 +113,10 @@ func (h *hub) last() (*agentpb.WatchRequest, string) {
 }
 
 func snap(version string, generation int64) *agentpb.Snapshot {
-	return &agentpb.Snapshot{Version: version, Child: &agentpb.Child{Namespace: "ns", Name: "dns", Uid: "u", Generation: generation},
-		Config: &agentpb.Snapshot_Dns{Dns: &agentpb.DNSConfig{Cidr: "192.0.2.0/24", ServerIp: "192.0.2.3"}}}
+	return &agentpb.Snapshot{
+		Version: version, Child: &agentpb.Child{Namespace: "ns", Name: "dns", Uid: "u", Generation: generation},
+		Config: &agentpb.Snapshot_Dns{Dns: &agentpb.DNSConfig{Cidr: "192.0.2.0/24", ServerIp: "192.0.2.3"}},
+	}
 }
 
 // run starts an agent and returns the states that it tells, newest last.

@@ -112,7 +112,7 @@ func (a *Agent) saveState(s *agentpb.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("making temporary file: %w", err)
 	}
-	defer os.Remove(tmp.Name()) // gone already when all went well
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone already when all went well
 	_, err = tmp.Write(data)
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err == nil {

@@ -69,7 +69,7 @@ func (a *Agent) watch(ctx context.Context) (got bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("dialling: %w", err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to do with it
+	defer conn.Close() // nothing is left to do with it
 	observed := ""
 	if c := a.observed.Load(); c != nil {
 		observed = *c
@@ -116,12 +116,18 @@ func (a *Agent) credentials() (credentials.TransportCredentials, string, error) 
 }
 
 var (
-	problemContract = &snapshot.Problem{Reason: ReasonContractMismatch,
-		Message: "the operator does not speak " + Contract + "; the last good snapshot serves"}
-	problemRefused = &snapshot.Problem{Reason: ReasonHubRefused,
-		Message: "the operator does not accept this pod's token for its resource; the last good snapshot serves"}
-	problemCredentials = &snapshot.Problem{Reason: ReasonHubCredentials,
-		Message: "CA bundle or token for the operator cannot be read; the last good snapshot serves"}
+	problemContract = &snapshot.Problem{
+		Reason:  ReasonContractMismatch,
+		Message: "the operator does not speak " + Contract + "; the last good snapshot serves",
+	}
+	problemRefused = &snapshot.Problem{
+		Reason:  ReasonHubRefused,
+		Message: "the operator does not accept this pod's token for its resource; the last good snapshot serves",
+	}
+	problemCredentials = &snapshot.Problem{
+		Reason:  ReasonHubCredentials,
+		Message: "CA bundle or token for the operator cannot be read; the last good snapshot serves",
+	}
 )
 
 // refusal is nil for what mends itself: an operator that is away.
