@@ -14,6 +14,9 @@ import (
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=create
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=oooi-dhcpd,verbs=get;patch
+
 // constraintsRetry is how soon the SecurityContextConstraints are tried again: a
 // DHCP pod waits for them.
 const constraintsRetry = 30 * time.Second
@@ -41,9 +44,6 @@ func (c constraints) Start(ctx context.Context) error {
 }
 
 // EnsureDHCPConstraints applies DHCP's SecurityContextConstraints (behaviour B2).
-//
-// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=create
-// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=oooi-dhcpd,verbs=get;patch
 func EnsureDHCPConstraints(ctx context.Context, c client.Client) error {
 	scc := render.DHCPConstraints()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scc)
