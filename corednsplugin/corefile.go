@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/densityops/oooi/corednsplugin/internal/agent"
 	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
 )
 
@@ -22,6 +23,7 @@ const (
 	envServerIP = "OOOI_SERVER_IP"
 	envPodIP    = "POD_IP"
 	envPort     = "OOOI_DNS_PORT"
+	envStateDir = "OOOI_STATE_DIR"
 )
 
 // errServerIP is returned where nothing names our address on the VLAN.
@@ -33,11 +35,13 @@ var errServerIP = errors.New("neither OOOI_SERVER_IP nor a snapshot names the se
 func Environment(get func(string) string, set func(string, string) error) error {
 	defaults := map[string]string{envPort: "53", envPodIP: "127.0.0.1"}
 	if get(envServerIP) == "" {
-		ip, err := serverIP(get(envSnapshot))
-		if err != nil {
-			return err
+		// The kept copy counts too: a file that is broken must not keep a server
+		// down that has a good one.
+		known := agent.New(agent.Options{File: get(envSnapshot), StateDir: get(envStateDir)}).Load().Config
+		if known == nil {
+			return errServerIP
 		}
-		defaults[envServerIP] = ip
+		defaults[envServerIP] = known.ServerIP.String()
 	}
 	for name, value := range defaults {
 		if get(name) == "" {
@@ -47,17 +51,6 @@ func Environment(get func(string) string, set func(string, string) error) error 
 		}
 	}
 	return nil
-}
-
-func serverIP(file string) (string, error) {
-	if file == "" {
-		return "", errServerIP
-	}
-	c, err := load(file)
-	if err != nil {
-		return "", err
-	}
-	return c.ServerIP.String(), nil
 }
 
 func load(file string) (snapshot.Config, error) {

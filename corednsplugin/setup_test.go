@@ -1,6 +1,8 @@
 package oooi
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/coredns/caddy"
@@ -92,5 +94,14 @@ func TestEnvironment(t *testing.T) {
 	env = map[string]string{}
 	require.ErrorIs(t, Environment(get, set), errServerIP)
 	env = map[string]string{"OOOI_SNAPSHOT": "testdata/none"}
-	require.Error(t, Environment(get, set))
+	require.ErrorIs(t, Environment(get, set), errServerIP)
+
+	// A mounted file that is broken, beside a good copy of the stream's last.
+	dir := t.TempDir()
+	data, err := os.ReadFile("testdata/snapshot.json")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "coredns-snapshot.json.gz"), data, 0o600))
+	env = map[string]string{"OOOI_SNAPSHOT": "testdata/none", "OOOI_STATE_DIR": dir}
+	require.NoError(t, Environment(get, set))
+	require.Equal(t, "192.0.2.3", env["OOOI_SERVER_IP"])
 }

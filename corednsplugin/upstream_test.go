@@ -1,7 +1,9 @@
 package oooi
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -150,6 +152,34 @@ func TestCache(t *testing.T) {
 		require.LessOrEqual(t, m.Answer[0].Header().Ttl, uint32(30))
 	}
 	require.Equal(t, int64(1), r.queries.Load())
+}
+
+// Behaviour D5: what waits for upstreams is bounded; the rest is told so at once.
+func TestForwardsAreBounded(t *testing.T) {
+	const most, more = 1000, 200
+	release := make(chan struct{})
+	o := forwardTo(t, startResolver(t, func(q *dns.Msg) *dns.Msg {
+		<-release
+		return new(dns.Msg).SetReply(q)
+	}))
+	refused := make(chan bool, most+more)
+	for i := range most + more {
+		go func() {
+			rcode, _ := o.ServeDNS(context.Background(), udp(onVLAN, fromWorker), query(fmt.Sprintf("n%d.test.", i), dns.TypeA))
+			refused <- rcode == dns.RcodeRefused
+		}()
+	}
+	n := 0
+	for i := range most + more {
+		if <-refused {
+			n++
+		}
+		if i+1 == more {
+			close(release) // those that wait are answered
+		}
+	}
+	require.Positive(t, n)
+	require.LessOrEqual(t, n, more)
 }
 
 // Case C26, hazard 110: an answer of 3,000 bytes. The server's own wrapper cuts
