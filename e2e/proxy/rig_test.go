@@ -30,7 +30,7 @@ type world struct {
 // the product runs yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "oooi-proxy-")
+	dir, err := os.MkdirTemp("", "oooi-proxy-") //nolint:usetesting // TempDir's parent is closed to the programs' user
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	r, err := NewRig(t.Context(), lab.ForTest(t), dir)

@@ -76,7 +76,7 @@ func webServer(t *testing.T, w *world, name string, addr netip.AddrPort) {
 
 // serveRaw keeps the request's bytes: a library would hide how they were spelt.
 func serveRaw(c net.Conn, name string) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	r := bufio.NewReader(c)
 	for {
 		var head strings.Builder
@@ -107,20 +107,26 @@ func serveRaw(c net.Conn, name string) {
 }
 
 // exchange sends raw bytes to port 80 of the VLAN address and reads one answer.
-func exchange(t *testing.T, w *world, raw string) (*http.Response, string) {
+func exchange(t *testing.T, w *world, raw string) answer {
 	t.Helper()
 	c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, 80))
 	require.NoError(t, err)
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	require.NoError(t, c.SetDeadline(time.Now().Add(40*time.Second)))
 	_, err = io.WriteString(c, raw)
 	require.NoError(t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp, string(b)
+	return answer{code: resp.StatusCode, server: resp.Header.Get("Server"), body: string(b)}
+}
+
+// answer is what matters of a response.
+type answer struct {
+	code         int
+	server, body string
 }
 
 // behaviour E3; hazard 186.
@@ -132,23 +138,23 @@ func TestPort80RoutesByHostAndLeavesTheRequestAlone(t *testing.T) {
 		"console.apps.example-hcp-a.clusters.example.com", "console.apps.example-hcp-a.clusters.example.com:80",
 		"x.y.apps.example-hcp-a.clusters.example.com", "CONSOLE.APPS.EXAMPLE-HCP-A.CLUSTERS.EXAMPLE.COM",
 	} {
-		resp, body := exchange(t, w, "GET /a//b/%2e%2e/c?q=1 HTTP/1.1\r\nHost: "+host+"\r\nX-Mixed-CASE: 1\r\n\r\n")
-		require.Equal(t, http.StatusOK, resp.StatusCode, host)
-		require.Equal(t, "own", resp.Header.Get("Server"), "the server's own name is passed on")
-		var got struct{ Name, Head string }
-		require.NoError(t, json.Unmarshal([]byte(body), &got))
-		require.Equal(t, "a-web", got.Name)
+		got := exchange(t, w, "GET /a//b/%2e%2e/c?q=1 HTTP/1.1\r\nHost: "+host+"\r\nX-Mixed-CASE: 1\r\n\r\n")
+		require.Equal(t, http.StatusOK, got.code, host)
+		require.Equal(t, "own", got.server, "the server's own name is passed on")
+		var seen struct{ Name, Head string }
+		require.NoError(t, json.Unmarshal([]byte(got.body), &seen))
+		require.Equal(t, "a-web", seen.Name)
 		want := []string{"GET /a//b/%2e%2e/c?q=1 HTTP/1.1", "Host: " + host, "X-Mixed-CASE: 1", "x-forwarded-for: 192.0.2.101", "x-forwarded-proto: http"}
-		require.Equal(t, want, sortedLines(got.Head), "the request is changed by X-Forwarded-* alone")
+		require.Equal(t, want, lines(seen.Head), "the request is changed by X-Forwarded-* alone")
 	}
 	for _, host := range []string{"apps.example-hcp-a.clusters.example.com", "x.apps.example-hcp-b.clusters.example.com", "www.example.net", "192.0.2.4"} {
-		resp, _ := exchange(t, w, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
-		require.Equal(t, http.StatusNotFound, resp.StatusCode, host)
+		got := exchange(t, w, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+		require.Equal(t, http.StatusNotFound, got.code, host)
 	}
 }
 
-// sortedLines puts the request line first and the headers as they came, ours last.
-func sortedLines(head string) []string {
+// lines are a request's head, as it came.
+func lines(head string) []string {
 	return strings.Split(strings.TrimSuffix(head, "\r\n"), "\r\n")
 }
 
@@ -158,23 +164,24 @@ func TestPort80HasNoTimeoutAndPassesWebsockets(t *testing.T) {
 	webServer(t, w, "a-web", netip.AddrPortFrom(VIPA, 80))
 	w.start()
 	const host = "Host: x.apps.example-hcp-a.clusters.example.com\r\n"
-	resp, _ := exchange(t, w, "GET /slow HTTP/1.1\r\n"+host+"\r\n")
-	require.Equal(t, http.StatusOK, resp.StatusCode, "an answer that takes 17 s arrives")
+	got := exchange(t, w, "GET /slow HTTP/1.1\r\n"+host+"\r\n")
+	require.Equal(t, http.StatusOK, got.code, "an answer that takes 17 s arrives")
 
 	c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, 80))
 	require.NoError(t, err)
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	_, err = io.WriteString(c, "GET /ws HTTP/1.1\r\n"+host+"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	require.NoError(t, err)
 	r := bufio.NewReader(c)
 	ws, err := http.ReadResponse(r, nil)
 	require.NoError(t, err)
+	defer func() { _ = ws.Body.Close() }()
 	require.Equal(t, http.StatusSwitchingProtocols, ws.StatusCode)
 	_, err = io.WriteString(c, "\x81\x02hi")
 	require.NoError(t, err)
-	got := make([]byte, 4)
-	_, err = io.ReadFull(r, got)
+	frame := make([]byte, 4)
+	_, err = io.ReadFull(r, frame)
 	require.NoError(t, err)
-	require.Equal(t, "\x81\x02hi", string(got), "frames pass as they are")
+	require.Equal(t, "\x81\x02hi", string(frame), "frames pass as they are")
 }

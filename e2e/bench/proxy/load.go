@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +14,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"crypto/tls"
 )
 
 // The load speaks just enough TLS for a router: a real ClientHello, and then
@@ -35,7 +35,7 @@ func (s *sink) SetWriteDeadline(time.Time) error { return nil }
 // helloFor is a ClientHello as Go sends it, post-quantum key share included.
 func helloFor(name string) []byte {
 	s := &sink{}
-	_ = tls.Client(s, &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}).Handshake()
+	_ = tls.Client(s, &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}).HandshakeContext(context.Background())
 	return s.buf.Bytes()
 }
 
@@ -47,7 +47,7 @@ const (
 // serveBackend reads a hello, answers one byte, and then echoes single bytes or
 // sends as many megabytes as "D" and eight digits ask for.
 func serveBackend(addr string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func serveBackend(addr string) error {
 			return err
 		}
 		go func() {
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			_ = answer(c, data)
 		}()
 	}
@@ -113,7 +113,7 @@ type result struct {
 
 func connect(addr string, hello []byte) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: 5 * time.Second}
-	nc, err := d.Dial("tcp", addr)
+	nc, err := d.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (w *worker) download() error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if _, err := fmt.Fprintf(c, "D%08d", mb); err != nil {
 		return err
 	}

@@ -80,11 +80,19 @@ func role(args []string) error {
 
 func all() []bench {
 	return []bench{
-		{"haproxy-map", 400, 0, haproxyMap}, {"haproxy-map", 1600, 0, haproxyMap}, {"haproxy-acl", 1600, 0, haproxyACL},
-		{"nginx", 400, 0, nginx}, {"nginx", 1600, 0, nginx},
-		{"bare", 400, 0, bareEnvoy}, {"ours", 400, 0, ours}, {"ours-log", 400, 0, oursWithLog},
-		{"bare", 1600, 0, bareEnvoy}, {"ours", 1600, 0, ours}, {"ours-log", 1600, 0, oursWithLog},
-		{"ours", 40, 0, ours}, {"ours", 1600, 2000, ours},
+		{"haproxy-map", 400, 0, haproxyMap},
+		{"haproxy-map", 1600, 0, haproxyMap},
+		{"haproxy-acl", 1600, 0, haproxyACL},
+		{"nginx", 400, 0, nginx},
+		{"nginx", 1600, 0, nginx},
+		{"bare", 400, 0, bareEnvoy},
+		{"ours", 400, 0, ours},
+		{"ours-log", 400, 0, oursWithLog},
+		{"bare", 1600, 0, bareEnvoy},
+		{"ours", 1600, 0, ours},
+		{"ours-log", 1600, 0, oursWithLog},
+		{"ours", 40, 0, ours},
+		{"ours", 1600, 2000, ours},
 	}
 }
 
@@ -135,11 +143,17 @@ func comparisons() []comparison {
 	}
 	flat := map[string]float64{"conn_cpu_us": 1.05}
 	return []comparison{
-		{"ours/400", "bare/400", every(1.05)}, {"ours/1600", "bare/1600", every(1.05)},
-		{"ours-log/400", "bare/400", every(1.10)}, {"ours-log/1600", "bare/1600", every(1.10)},
+		{"ours/400", "bare/400", every(1.05)},
+		{"ours/1600", "bare/1600", every(1.05)},
+		{"ours-log/400", "bare/400", every(1.10)},
+		{"ours-log/1600", "bare/1600", every(1.10)},
 		{"ours/1600", "haproxy-acl/1600", map[string]float64{"conn_cpu_us": 0.5}},
-		{"ours/1600", "ours/40", flat}, {"ours/1600+2000w", "ours/40", flat},
-		{"ours/400", "haproxy-map/400", nil}, {"ours/1600", "haproxy-map/1600", nil}, {"ours/400", "nginx/400", nil}, {"ours/1600", "nginx/1600", nil},
+		{"ours/1600", "ours/40", flat},
+		{"ours/1600+2000w", "ours/40", flat},
+		{"ours/400", "haproxy-map/400", nil},
+		{"ours/1600", "haproxy-map/1600", nil},
+		{"ours/400", "nginx/400", nil},
+		{"ours/1600", "nginx/1600", nil},
 	}
 }
 
@@ -198,7 +212,7 @@ func printTable(benches []bench, got map[string][]figures, rows []row) {
 func versions() map[string]string {
 	out := map[string]string{}
 	for name, args := range map[string][]string{"envoy": {envoyPath, "--version"}, "haproxy": {"haproxy", "-v"}, "nginx": {"nginx", "-v"}, "xds-manager": {managerPath, "--version"}} {
-		b, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		b, err := exec.CommandContext(context.Background(), args[0], args[1:]...).CombinedOutput()
 		if err != nil {
 			continue
 		}

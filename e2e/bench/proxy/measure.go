@@ -50,7 +50,7 @@ func round(ctx context.Context, b bench) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if _, err := h.Start(lab.Spec{Args: []string{self, "backend", backend}}); err != nil {
 		return figures{}, err
 	}
@@ -145,7 +145,7 @@ const idleConnections = 2000
 
 func (m meter) idle(before float64) (float64, error) {
 	in, keep := io.Pipe()
-	defer keep.Close()
+	defer func() { _ = keep.Close() }()
 	p, err := m.h.Start(lab.Spec{Args: []string{self, "hold", frontend, m.name, strconv.Itoa(idleConnections)}, Stdin: in})
 	if err != nil {
 		return 0, err

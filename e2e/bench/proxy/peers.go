@@ -155,7 +155,8 @@ func bareEnvoy(b bench, dir string) ([][]string, error) {
 			"name":         "envoy.filters.network.tcp_proxy",
 			"typed_config": object{"@type": typePrefix + "network.tcp_proxy.v3.TcpProxy", "stat_prefix": c, "cluster": c},
 		}}})
-		clusters = append(clusters, object{"name": c, "type": "STATIC", "connect_timeout": "10s",
+		clusters = append(clusters, object{
+			"name": c, "type": "STATIC", "connect_timeout": "10s",
 			"circuit_breakers": object{"thresholds": []any{object{"max_connections": 20000, "max_pending_requests": 20000}}},
 			"load_assignment": object{"cluster_name": c, "endpoints": []any{object{"lb_endpoints": []any{object{
 				"endpoint": object{"address": object{"socket_address": object{"address": host, "port_value": 7443}}},

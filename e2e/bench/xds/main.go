@@ -177,27 +177,33 @@ func (p pair) rows(routes int, bar float64) []row {
 	}
 }
 
+// The steady attachments keep their connections while the others come and go.
+const (
+	churnAttachments = 110
+	steady           = 10
+	held             = 500
+)
+
 // churn holds connections of the first attachments while a thousand others come
 // and go, ten at a time.
 func churn(ctx context.Context) (lost int, err error) {
-	const attachments, steady, held = 110, 10, 500
 	r, err := newRig(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer r.close()
-	w := world{attachments: attachments}
+	w := world{attachments: churnAttachments}
 	content, err := w.encode("v0")
+	if err == nil {
+		err = replace(r.snapshot, content)
+	}
+	if err == nil {
+		err = r.startOurs(ctx)
+	}
+	if err == nil {
+		_, err = r.wait(time.Now(), "v0", time.Minute)
+	}
 	if err != nil {
-		return 0, err
-	}
-	if err := replace(r.snapshot, content); err != nil {
-		return 0, err
-	}
-	if err := r.startOurs(ctx); err != nil {
-		return 0, err
-	}
-	if _, err := r.wait(time.Now(), "v0", time.Minute); err != nil {
 		return 0, err
 	}
 	b, err := proxy.NewBackend(r.host, "konnectivity", netip.MustParseAddrPort(backendIP+":8091"))
@@ -205,29 +211,41 @@ func churn(ctx context.Context) (lost int, err error) {
 		return 0, err
 	}
 	defer b.Close()
+	open, err := openSteady(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	for i := 1; i <= 200; i++ {
+		if _, err := r.publish(w.without(i), fmt.Sprintf("v%d", i), time.Minute); err != nil {
+			return 0, err
+		}
+	}
+	return held - echoing(open), nil
+}
+
+// without is the world with ten of the unsteady attachments away in every odd
+// step: in two hundred steps a thousand go and come back.
+func (w world) without(i int) world {
+	if i%2 == 1 {
+		w.absent = map[int]bool{}
+		for k := range 10 {
+			w.absent[steady+(5*i+k)%(churnAttachments-steady)] = true
+		}
+	}
+	return w
+}
+
+func openSteady(ctx context.Context, r *rig) ([]*net.TCPConn, error) {
 	var open []*net.TCPConn
 	for i := range held {
 		hello := proxy.Named(fmt.Sprintf(konnectivityOf, i%steady))
 		c, name := proxy.Open(ctx, r.host, netip.Addr{}, netip.MustParseAddrPort(serverIP+":443"), hello, 0)
 		if c == nil {
-			return 0, fmt.Errorf("connection %d: %s", i, name)
+			return nil, fmt.Errorf("connection %d: %s", i, name)
 		}
-		defer c.Close()
 		open = append(open, c)
 	}
-	for i := 1; i <= 200; i++ {
-		next := w
-		if i%2 == 1 {
-			next.absent = map[int]bool{}
-			for k := range 10 {
-				next.absent[steady+(5*i+k)%(attachments-steady)] = true
-			}
-		}
-		if _, err := r.publish(next, fmt.Sprintf("v%d", i), time.Minute); err != nil {
-			return 0, err
-		}
-	}
-	return held - echoing(open), nil
+	return open, nil
 }
 
 func echoing(cs []*net.TCPConn) int {
@@ -247,7 +265,7 @@ func echoing(cs []*net.TCPConn) int {
 func versions() map[string]string {
 	out := map[string]string{"peer": "go-control-plane v0.14.0"}
 	for name, path := range map[string]string{"envoy": envoyPath, "xds-manager": managerPath} {
-		if b, err := exec.Command(path, "--version").Output(); err == nil {
+		if b, err := exec.CommandContext(context.Background(), path, "--version").Output(); err == nil {
 			out[name] = strings.TrimSpace(string(b))
 		}
 	}

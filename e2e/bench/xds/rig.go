@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -103,8 +104,10 @@ func (r *rig) heard(line []byte) {
 }
 
 func (r *rig) startOurs(ctx context.Context) error {
-	p, err := r.host.Start(lab.Spec{Log: &lines{to: r.heard}, Args: []string{managerPath, "serve", "--snapshot", r.snapshot,
-		"--xds-socket", r.dir + "/xds.sock", "--admin-socket", r.dir + "/admin.sock", "--drain-time", "600s", "--listen", podIP + ":9090"}})
+	p, err := r.host.Start(lab.Spec{Log: &lines{to: r.heard}, Args: []string{
+		managerPath, "serve", "--snapshot", r.snapshot,
+		"--xds-socket", r.dir + "/xds.sock", "--admin-socket", r.dir + "/admin.sock", "--drain-time", "600s", "--listen", podIP + ":9090",
+	}})
 	if err != nil {
 		return err
 	}
@@ -128,8 +131,10 @@ func (r *rig) startEnvoy(ctx context.Context) error {
 	if _, err := r.host.Run(ctx, managerPath, "bootstrap", "--out", boot, "--xds-socket", r.dir+"/xds.sock", "--admin-socket", r.dir+"/admin.sock"); err != nil {
 		return err
 	}
-	p, err := r.host.Start(lab.Spec{Log: io.Discard, Args: []string{envoyPath, "-c", boot, "--concurrency", "2", "--disable-hot-restart",
-		"-l", "error", "--drain-time-s", "600", "--drain-strategy", "immediate"}})
+	p, err := r.host.Start(lab.Spec{Log: io.Discard, Args: []string{
+		envoyPath, "-c", boot, "--concurrency", "2", "--disable-hot-restart",
+		"-l", "error", "--drain-time-s", "600", "--drain-strategy", "immediate",
+	}})
 	r.envoy = p
 	return err
 }
@@ -165,7 +170,7 @@ func (r *rig) wait(began time.Time, version string, limit time.Duration) (time.D
 				return a.at.Sub(began), nil
 			}
 		case <-timeout.C:
-			return 0, fmt.Errorf("%s not acknowledged within %s; manager: %v %s", version, limit, r.manager.Running(), tail(r.manager.Output()))
+			return 0, errors.Join(fmt.Errorf("%s not acknowledged within %s; the manager said %s", version, limit, tail(r.manager.Output())), r.manager.Running())
 		}
 	}
 }

@@ -175,7 +175,9 @@ func Keep(dir string, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, lastGoodFile+".*")
+	// One name always: an error that holds it is a problem in the status, and
+	// must be the same words each time.
+	f, err := os.OpenFile(filepath.Join(dir, lastGoodFile+".new"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("keeping snapshot: %w", err)
 	}

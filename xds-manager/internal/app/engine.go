@@ -73,10 +73,12 @@ type engine struct {
 }
 
 func newEngine(a *App) *engine {
-	return &engine{
+	e := &engine{
 		app: a, logger: a.o.Logger, kick: make(chan struct{}, 1), problems: map[string][]routes.Problem{},
 		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1), health: newHealth(),
 	}
+	e.health.turn(time.Now())
+	return e
 }
 
 func (e *engine) wake() {
@@ -238,8 +240,8 @@ func (e *engine) publish(ctx context.Context) {
 		e.set("device", []routes.Problem{{Reason: ReasonAddressNotAssigned, Message: err.Error()}})
 		return
 	}
-	e.set("device", e.forwarding(env.VLANDevice))
-	e.startAnnouncing(ctx, env.VLANDevice)
+	e.set("device", e.forwarding(env.VLANDevice.Name))
+	e.startAnnouncing(ctx, env.VLANDevice.Name)
 	if e.version == e.snapshot.Version && !e.stale(env) {
 		return
 	}

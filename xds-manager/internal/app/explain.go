@@ -62,7 +62,7 @@ func Routes(args []string, stdout, stderr io.Writer) error {
 
 func list(w io.Writer, t routes.Table) {
 	for _, l := range t.Listeners() {
-		fmt.Fprintf(w, "%s\n", translate.ListenerName(t, l))
+		fmt.Fprintln(w, title(t, l))
 		for _, r := range l.Exact {
 			describe(w, r.Name, r.Route)
 		}
@@ -72,6 +72,13 @@ func list(w io.Writer, t routes.Table) {
 		describe(w, "(no server name)", l.NoSNI)
 		describe(w, "(anything else)", l.Rest)
 	}
+}
+
+func title(t routes.Table, l routes.Listener) string {
+	if l.Name != "" {
+		return translate.ListenerName(t, l) + " (external listener " + l.Name + ")"
+	}
+	return translate.ListenerName(t, l)
 }
 
 func describe(w io.Writer, what string, r routes.Route) {
@@ -89,7 +96,7 @@ func explain(w io.Writer, t routes.Table, q query) error {
 			continue
 		}
 		v := l.Explain(q.hello)
-		fmt.Fprintf(w, "listener %s\n", translate.ListenerName(t, l))
+		fmt.Fprintf(w, "listener %s\n", title(t, l))
 		for _, s := range v.Steps {
 			fmt.Fprintf(w, "  %s\n", s)
 		}

@@ -8,13 +8,15 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/densityops/oooi/xds-manager/internal/envoy"
 )
 
 // deviceOf finds the network device that carries an address.
-func deviceOf(a netip.Addr) (string, error) {
+func deviceOf(a netip.Addr) (envoy.Device, error) {
 	ifs, err := net.Interfaces()
 	if err != nil {
-		return "", fmt.Errorf("listing network devices: %w", err)
+		return envoy.Device{}, fmt.Errorf("listing network devices: %w", err)
 	}
 	for _, i := range ifs {
 		addrs, err := i.Addrs()
@@ -24,11 +26,11 @@ func deviceOf(a netip.Addr) (string, error) {
 		for _, n := range addrs {
 			p, err := netip.ParsePrefix(n.String())
 			if err == nil && p.Addr().Unmap() == a {
-				return i.Name, nil
+				return envoy.Device{Name: i.Name, Index: i.Index}, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("address %s is on no network device", a)
+	return envoy.Device{}, fmt.Errorf("address %s is on no network device", a)
 }
 
 // bound is a control function that binds a socket to a device, so that nothing
@@ -53,7 +55,7 @@ func bound(device string) func(network, address string, c syscall.RawConn) error
 func listenOn(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
 	lc := net.ListenConfig{}
 	if device, err := deviceOf(addr.Addr()); err == nil {
-		lc.Control = bound(device)
+		lc.Control = bound(device.Name)
 	}
 	l, err := lc.Listen(ctx, "tcp4", addr.String())
 	if err != nil {

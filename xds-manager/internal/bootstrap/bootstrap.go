@@ -59,7 +59,7 @@ type Config struct {
 	// PodIP and PodDevice are where the statistics are served; an invalid
 	// address leaves them out.
 	PodIP     netip.Addr
-	PodDevice string
+	PodDevice envoy.Device
 }
 
 // Encode is the bootstrap for a file of that name: Envoy goes by its ending,

@@ -10,13 +10,15 @@ import (
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/xds-manager/internal/envoy"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
 var config = Config{
 	NodeID: "vlan100/vlan100-proxy", XDSSocket: "/run/oooi/xds.sock", AdminSocket: "/run/oooi/admin.sock",
-	PodIP: netip.MustParseAddr("10.128.0.4"), PodDevice: "eth0",
+	PodIP: netip.MustParseAddr("10.128.0.4"), PodDevice: envoy.Device{Name: "eth0", Index: 2},
 }
 
 // behaviour E10.

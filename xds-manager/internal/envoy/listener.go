@@ -25,7 +25,7 @@ func FilterChain(name string, filter *listenerv3.Filter) *listenerv3.FilterChain
 }
 
 // StreamListener routes connections by the matcher.
-func StreamListener(name, device string, addr netip.AddrPort, chains []*listenerv3.FilterChain, m *xdsmatcherv3.Matcher) *listenerv3.Listener {
+func StreamListener(name string, device Device, addr netip.AddrPort, chains []*listenerv3.FilterChain, m *xdsmatcherv3.Matcher) *listenerv3.Listener {
 	l := newListener(name, device, addr)
 	l.FilterChains = chains
 	l.FilterChainMatcher = m
@@ -36,13 +36,13 @@ func StreamListener(name, device string, addr netip.AddrPort, chains []*listener
 }
 
 // HTTPListener hands every connection to one HTTP filter.
-func HTTPListener(name, device string, addr netip.AddrPort, filter *listenerv3.Filter) *listenerv3.Listener {
+func HTTPListener(name string, device Device, addr netip.AddrPort, filter *listenerv3.Filter) *listenerv3.Listener {
 	l := newListener(name, device, addr)
 	l.FilterChains = []*listenerv3.FilterChain{FilterChain("http", filter)}
 	return l
 }
 
-func newListener(name, device string, addr netip.AddrPort) *listenerv3.Listener {
+func newListener(name string, device Device, addr netip.AddrPort) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name:                          name,
 		Address:                       Address(addr),

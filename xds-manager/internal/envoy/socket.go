@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"net/netip"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -39,15 +40,24 @@ func PipeAddress(path string) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path, Mode: 0o660}}}
 }
 
+// Device is a network device. Its index tells a device that was made anew under
+// its old name: a socket that was bound to the old one hears nothing any more.
+type Device struct {
+	Name  string
+	Index int
+}
+
 // SocketOptions are a listening socket's: bound to one device, so that a packet
 // that was routed in through another one finds nobody, and with keepalive, which
 // Linux hands down to every accepted socket without a system call each.
-func SocketOptions(device string) []*corev3.SocketOption {
+func SocketOptions(device Device) []*corev3.SocketOption {
 	out := make([]*corev3.SocketOption, 0, 5)
-	if device != "" {
+	if device.Name != "" {
 		out = append(out, &corev3.SocketOption{
-			Description: "device", Level: solSocket, Name: soBindToDevice,
-			Value: &corev3.SocketOption_BufValue{BufValue: []byte(device)},
+			// Envoy opens a new socket when an option differs, and this does when
+			// the device is another one.
+			Description: fmt.Sprintf("device %d", device.Index), Level: solSocket, Name: soBindToDevice,
+			Value: &corev3.SocketOption_BufValue{BufValue: []byte(device.Name)},
 			State: corev3.SocketOption_STATE_PREBIND,
 		})
 	}

@@ -24,8 +24,8 @@ type Env struct {
 	PodIP netip.Addr
 	// VLANDevice and PodDevice are what the listeners' sockets are bound to;
 	// empty binds to none.
-	VLANDevice string
-	PodDevice  string
+	VLANDevice envoy.Device
+	PodDevice  envoy.Device
 	// Resolved are the addresses of endpoints that are host names.
 	Resolved map[string][]netip.Addr
 }
@@ -189,16 +189,13 @@ func endpointsOf(b routes.Backend, env Env) []netip.AddrPort {
 	return slices.Compact(out)
 }
 
-// ListenerName is stable for as long as the listener is the same socket.
+// ListenerName says the socket that it is: one name is one address, so that a
+// new listener never waits for an old one to leave.
 func ListenerName(t routes.Table, l routes.Listener) string {
-	switch {
-	case l.Name != "":
-		return "external-" + l.Name
-	case l.Side == routes.VLAN:
+	if l.Side == routes.VLAN {
 		return fmt.Sprintf("vlan-%s-%d", t.ServerIP, l.Port)
-	default:
-		return fmt.Sprintf("pod-%d", l.Port)
 	}
+	return fmt.Sprintf("pod-%d", l.Port)
 }
 
 func (tr *Translator) listenerFor(c compiler, t routes.Table, l routes.Listener, env Env) *listenerv3.Listener {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/densityops/oooi/xds-manager/internal/agent"
+	"github.com/densityops/oooi/xds-manager/internal/envoy"
 	"github.com/densityops/oooi/xds-manager/internal/routes"
 	"github.com/densityops/oooi/xds-manager/internal/translate"
 )
@@ -31,7 +32,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 // pod is the pod of every golden file.
 var pod = translate.Env{
-	PodIP: netip.MustParseAddr("10.128.0.4"), VLANDevice: "net1", PodDevice: "eth0",
+	PodIP: netip.MustParseAddr("10.128.0.4"), VLANDevice: envoy.Device{Name: "net1", Index: 3}, PodDevice: envoy.Device{Name: "eth0", Index: 2},
 	Resolved: map[string][]netip.Addr{"lb.tenant.example.net": {netip.MustParseAddr("192.0.2.200")}},
 }
 
@@ -218,7 +219,7 @@ func TestBrokenReferencesAreFound(t *testing.T) {
 			}
 		}, victim},
 		{"a chain is there twice", func(m *translate.Messages) {
-			m.Listeners[2].FilterChains = append(m.Listeners[2].FilterChains, m.Listeners[2].FilterChains[0])
+			m.Listeners[2].FilterChains = append(m.Listeners[1].FilterChains, m.Listeners[1].FilterChains[0])
 		}, "example-hcp-a/api"},
 		{"a route configuration is missing", func(m *translate.Messages) { m.Routes = nil }, "pod-80"},
 		{"a field breaks its rules", func(m *translate.Messages) { m.Clusters[0].ConnectTimeout = durationpb.New(-1) }, "example-hcp-a/alias-api"},

@@ -136,7 +136,7 @@ func freePort(t *testing.T) netip.AddrPort {
 // translator would never make.
 func plainListener(name string, at netip.AddrPort, cluster string, spoil func(*listenerv3.Listener)) translate.Resource {
 	to := envoy.ToChain(cluster)
-	l := envoy.StreamListener(name, "", at, []*listenerv3.FilterChain{envoy.FilterChain(cluster, envoy.TCPProxy("t", cluster))},
+	l := envoy.StreamListener(name, envoy.Device{}, at, []*listenerv3.FilterChain{envoy.FilterChain(cluster, envoy.TCPProxy("t", cluster))},
 		envoy.ByTransport(map[string]*envoy.OnMatch{"tls": to}, to))
 	l.ListenerFilters, l.ListenerFiltersTimeout = nil, nil
 	if spoil != nil {

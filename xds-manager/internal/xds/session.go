@@ -247,7 +247,12 @@ func (s *session) step(now time.Time, target, good *goal) []*discoveryv3.DeltaDi
 // routesInForce says that every route configuration was asked for and is there:
 // Envoy asks for it when it takes the listener that names it.
 func routesInForce(k *kind, want map[string]translate.Resource) bool {
-	return len(want) == 0 || (k.subscribed && k.settled(want) && len(k.has) >= len(want))
+	for name, r := range want {
+		if k.has[name] != r.Version {
+			return false
+		}
+	}
+	return len(want) == 0 || k.settled(want)
 }
 
 // forgetRejections drops rejections of what is no longer wanted.
@@ -335,13 +340,10 @@ func (s *session) respond(k *kind, want map[string]translate.Resource) *discover
 	if !k.subscribed || k.nonce != "" {
 		return nil
 	}
-	if k.typ != ClusterType {
-		// An address must be free before another listener can take it.
-		if gone := k.surplus(want); len(gone) > 0 {
-			return s.send(k, nil, gone)
-		}
-	}
 	names := k.missing(want)
+	if gone := k.surplus(want); len(names) == 0 && len(gone) > 0 && k.typ != ClusterType {
+		return s.send(k, nil, gone)
+	}
 	if k.limit > 0 && len(names) > k.limit {
 		names = names[:k.limit]
 	}

@@ -184,6 +184,16 @@ func TestAClusterThatComesBackInTimeIsNeverRemoved(t *testing.T) {
 	require.Empty(t, e.drained())
 }
 
+// hazard 260: what replaces a listener is there before that one goes.
+func TestANewListenerComesBeforeTheOldOneGoes(t *testing.T) {
+	e := newEnvoy(t)
+	e.publish(pub("v1", []string{"a@1"}, []string{"vlan-192.0.2.4-443@1"}, nil))
+	e.connect()
+	e.drained()
+	e.publish(pub("v2", []string{"a@1"}, []string{"vlan-192.0.2.5-443@1"}, nil))
+	require.Equal(t, []string{"listener +vlan-192.0.2.5-443@1", "listener -vlan-192.0.2.4-443"}, e.drained())
+}
+
 // hazard 187; case C38a.
 func TestAReconnectWithEqualContentSendsNoResource(t *testing.T) {
 	e := newEnvoy(t)

@@ -178,7 +178,7 @@ func run(path, sock string) error {
 	if err := publish(); err != nil {
 		return err
 	}
-	l, err := net.Listen("unix", sock)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", sock)
 	if err != nil {
 		return err
 	}
