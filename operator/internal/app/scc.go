@@ -50,11 +50,7 @@ func EnsureDHCPConstraints(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return fmt.Errorf("encoding SecurityContextConstraints %s: %w", scc.Name, err)
 	}
-	for field, value := range content {
-		if value == nil {
-			delete(content, field)
-		}
-	}
+	// The nulls stay: the schema requires fields that may be null.
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	u := &unstructured.Unstructured{Object: content}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), apply.Owner, client.ForceOwnership); err != nil {

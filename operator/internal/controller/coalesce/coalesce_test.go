@@ -1,0 +1,31 @@
+package coalesce
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// behaviour H4: one reconcile a second for events that keep coming, none late.
+func TestTheFirstEventIsPassedOnAndTheOthersAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := types.NamespacedName{Namespace: "ns", Name: "a"}
+		request := reconcile.Request{NamespacedName: key}
+		g := New(time.Now)
+		require.Equal(t, burst, g.delay(request), "after a quiet time")
+		g.Started(key)
+		require.Equal(t, Interval, g.delay(request))
+		time.Sleep(700 * time.Millisecond)
+		require.Equal(t, 300*time.Millisecond, g.delay(request))
+		time.Sleep(time.Hour)
+		require.Equal(t, burst, g.delay(request))
+		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}), "another object is not held up")
+		g.Started(key)
+		g.Forget(key)
+		require.Equal(t, burst, g.delay(request))
+	})
+}
