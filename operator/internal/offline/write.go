@@ -37,12 +37,15 @@ func YAML(objects []render.Object, without ...string) ([]byte, error) {
 }
 
 // bare drops nulls and the empty objects that Go's structs leave. An empty
-// podSelector is none of them: it selects all.
+// podSelector is none of them: it selects all; and SecurityContextConstraints
+// have fields that are required and may be null.
 func bare(m map[string]any) map[string]any {
 	for k, v := range m {
 		switch v := v.(type) {
 		case nil:
-			delete(m, k)
+			if k != "priority" && k != "defaultAddCapabilities" {
+				delete(m, k)
+			}
 		case map[string]any:
 			if bare(v); len(v) == 0 && k != "podSelector" && k != "emptyDir" {
 				delete(m, k)

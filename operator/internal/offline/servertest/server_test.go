@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Run(m, &env, false)) }
 // behaviours A4, B2: a real API server takes every planned child and every
 // rendered object as it stands, with strict field validation and CEL.
 func TestServerAcceptsEveryGoldenObject(t *testing.T) {
+	require.NoError(t, env.Install(t.Context(), testenv.OpenShift))
 	server := client.WithFieldValidation(client.NewDryRunClient(env.Client), metav1.FieldValidationStrict)
 	files, err := filepath.Glob(filepath.Join("..", "testdata", "*", "want.*.yaml"))
 	require.NoError(t, err)
