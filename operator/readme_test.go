@@ -1,0 +1,48 @@
+package operator_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// constants of conditions.go by the prefix of their Go names.
+func constants(t *testing.T, prefix string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), "api/v1alpha1/conditions.go", nil, 0)
+	require.NoError(t, err)
+	var out []string
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) {
+			return true
+		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		require.NoError(t, err)
+		out = append(out, value)
+		return true
+	})
+	require.NotEmpty(t, out)
+	return out
+}
+
+// behaviour H2: reasons are constants and documented; each has one row.
+func TestEveryReasonIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, reasons, found := strings.Cut(string(text), "\n## Reasons\n")
+	require.True(t, found)
+	for _, reason := range constants(t, "Reason") {
+		require.Equal(t, 1, strings.Count(reasons, "\n| `"+reason+"` | "), "rows of reason %s in README.md", reason)
+	}
+	for _, condition := range constants(t, "Condition") {
+		require.Contains(t, string(text), "`"+condition+"`", "condition %s in README.md", condition)
+	}
+}
