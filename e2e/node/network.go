@@ -18,6 +18,7 @@ const (
 	controlIP     = "10.91.0.1"
 	worldIP       = "10.91.0.254"
 	UpstreamDNS   = "198.51.100.53"
+	Registry      = worldIP + ":5000"
 	nodeNet       = "nodenet"
 	vlanBridge    = "vlan100"
 	switchBoxName = "sw"

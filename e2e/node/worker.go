@@ -84,7 +84,8 @@ func (c *Cluster) boot(ctx context.Context, index int, config nodeConfig) error 
 		c.Nodes = append(c.Nodes, box)
 	}
 	c.Nodes[index-1] = box
-	if _, err := box.Script(ctx, prepareScript, "NODE="+config.Name, "STATE="+config.State, "TOOLS="+c.opts.Tools, "UPSTREAM="+UpstreamDNS); err != nil {
+	if _, err := box.Script(ctx, prepareScript, "NODE="+config.Name, "STATE="+config.State, "TOOLS="+c.opts.Tools,
+		"UPSTREAM="+UpstreamDNS, "REGISTRY="+Registry); err != nil {
 		return err
 	}
 	return c.startWorker(ctx, box, config)

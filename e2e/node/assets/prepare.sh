@@ -1,6 +1,6 @@
 # Inside a node's box, before anything runs: private versions of what Kubernetes
 # writes to, and the values of kernel tunables that kubelet wants to see.
-# Needs: NODE, STATE
+# Needs: NODE, STATE, TOOLS, UPSTREAM, REGISTRY
 hostname "$NODE"
 mount -t tmpfs -o mode=755 tmpfs /run
 for d in etc opt var; do
@@ -29,4 +29,7 @@ mkdir -p /opt/cni/bin /etc/cni/net.d /etc/cni/multus /var/log/pods
 cp /usr/lib/cni/* "$TOOLS/multus" /opt/cni/bin/
 cp "$STATE/multus.kubeconfig" /etc/cni/multus/kubeconfig
 cp "$STATE/00-multus.conflist" /etc/cni/net.d/
+# The world may serve images, without TLS.
+mkdir -p "/etc/containerd/certs.d/$REGISTRY"
+printf 'server = "http://%s"\n[host."http://%s"]\n  capabilities = ["pull", "resolve"]\n' "$REGISTRY" "$REGISTRY" >"/etc/containerd/certs.d/$REGISTRY/hosts.toml"
 echo "nameserver $UPSTREAM" >"$STATE/resolv.conf"

@@ -3,6 +3,7 @@
 //
 //	standin serve SPEC...          SPEC = tls:PORT:NAME | http:PORT:NAME | udp:PORT
 //	standin upstream ADDR          a resolver that knows every name
+//	standin registry ADDR DIR      an image registry that holds the OCI layouts of DIR
 //	standin tls ADDR [SNI]         prints the common name of the server's certificate
 //	standin hold ADDR SNI SECONDS  keeps a connection busy that long; fails if it breaks
 //	standin scan tcp|udp|known ADDR      prints the ports of ADDR that answer
@@ -24,13 +25,15 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: standin serve|upstream|tls|hold|scan|send ...")
+		return errors.New("usage: standin serve|upstream|registry|tls|hold|scan|send ...")
 	}
 	switch args[0] {
 	case "serve":
 		return serve(args[1:])
 	case "upstream":
 		return upstream(args[1])
+	case "registry":
+		return serveRegistry(args[1], append(args[2:], "")[0])
 	case "tls":
 		return handshake(args[1], append(args[2:], "")[0])
 	case "hold":
