@@ -145,7 +145,7 @@ func TestTheLimitIsEachBackendsOwn(t *testing.T) {
 			limits++
 		}
 	}
-	require.Equal(t, 15, limits)
+	require.Equal(t, 11, limits, "the fallback and the alias on 6443 use their attachment's own")
 }
 
 // behaviour E7; hazard 156: 65 idle minutes are a soak; the timeout in force and

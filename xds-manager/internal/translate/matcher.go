@@ -18,9 +18,11 @@ const Closed = "(closed)"
 
 const tlsTransport = "tls"
 
-// compiler makes matchers; it makes each chain's action once.
+// compiler makes a listener's matcher; it makes each chain's action once.
 type compiler struct {
 	actions map[string]*envoy.OnMatch
+	// shared are the backends that use another one's chain.
+	shared map[string]string
 }
 
 // matcherFor compiles what a stream listener routes. This is the one place
@@ -155,8 +157,11 @@ func (c compiler) rootOf(m *envoy.OnMatch) *xdsmatcherv3.Matcher {
 	return envoy.ByTransport(map[string]*envoy.OnMatch{tlsTransport: m}, m)
 }
 
-// to selects a chain. The message is shared by all places that select it.
+// to selects a backend's chain. The message is shared by all places that select it.
 func (c compiler) to(chain string) *envoy.OnMatch {
+	if other := c.shared[chain]; other != "" {
+		chain = other
+	}
 	if c.actions[chain] == nil {
 		c.actions[chain] = envoy.ToChain(chain)
 	}

@@ -152,22 +152,35 @@ func (tr *Translator) build(t routes.Table, env Env) Messages {
 	tr.clusters.turn()
 	tr.chains.turn()
 	var m Messages
+	backends := make(map[string]routes.Backend, len(t.Backends))
+	endpoints := make(map[string][]netip.AddrPort, len(t.Backends))
 	for _, b := range t.Backends {
-		endpoints := endpointsOf(b, env)
-		key := clusterKey{b.Name, fmt.Sprint(endpoints), b.Protocol == routes.HTTP}
-		m.Clusters = append(m.Clusters, tr.clusters.get(key, func() *clusterv3.Cluster {
-			return envoy.Cluster(b.Name, endpoints, key.http)
-		}))
+		backends[b.Name], endpoints[b.Name] = b, endpointsOf(b, env)
 	}
-	c := compiler{actions: map[string]*envoy.OnMatch{}}
+	used := make(map[string]bool, len(t.Backends))
+	actions := make(map[string]*envoy.OnMatch, len(t.Backends))
 	for _, l := range t.Listeners() {
 		if l.Side == routes.Pod && !env.PodIP.IsValid() {
 			continue
 		}
-		m.Listeners = append(m.Listeners, tr.listenerFor(c, t, l, env))
+		shared := sharedChains(l, backends, endpoints)
+		l.Backends = slices.DeleteFunc(l.Backends, func(name string) bool { return shared[name] != "" })
+		for _, name := range l.Backends {
+			used[name] = true
+		}
+		m.Listeners = append(m.Listeners, tr.listenerFor(compiler{actions, shared}, t, l, env))
 		if l.HTTP {
 			m.Routes = append(m.Routes, routeConfigFor(t, l))
 		}
+	}
+	for _, b := range t.Backends {
+		if !used[b.Name] {
+			continue
+		}
+		key := clusterKey{b.Name, fmt.Sprint(endpoints[b.Name]), b.Protocol == routes.HTTP}
+		m.Clusters = append(m.Clusters, tr.clusters.get(key, func() *clusterv3.Cluster {
+			return envoy.Cluster(b.Name, endpoints[b.Name], key.http)
+		}))
 	}
 	slices.SortFunc(m.Listeners, func(a, b *listenerv3.Listener) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.Routes, func(a, b *routev3.RouteConfiguration) int { return strings.Compare(a.Name, b.Name) })

@@ -222,7 +222,7 @@ func TestBrokenReferencesAreFound(t *testing.T) {
 			m.Listeners[2].FilterChains = append(m.Listeners[1].FilterChains, m.Listeners[1].FilterChains[0])
 		}, "example-hcp-a/api"},
 		{"a route configuration is missing", func(m *translate.Messages) { m.Routes = nil }, "pod-80"},
-		{"a field breaks its rules", func(m *translate.Messages) { m.Clusters[0].ConnectTimeout = durationpb.New(-1) }, "example-hcp-a/alias-api"},
+		{"a field breaks its rules", func(m *translate.Messages) { m.Clusters[0].ConnectTimeout = durationpb.New(-1) }, "example-hcp-a/alias-tls"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,6 +236,44 @@ func TestBrokenReferencesAreFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// behaviour E8: an alias that leads where its attachment's name leads uses that
+// name's chain, and never another attachment's.
+func TestAnAliasUsesTheChainOfItsOwnAttachment(t *testing.T) {
+	full, _ := read(t, "testdata/two-attachments")
+	chains := func(table routes.Table, listener string) []string {
+		var out []string
+		for _, l := range translate.Build(table, pod).Listeners {
+			if l.Name == listener {
+				for _, c := range l.FilterChains {
+					out = append(out, c.Name)
+				}
+			}
+		}
+		return out
+	}
+	const api = "vlan-192.0.2.4-6443"
+	require.Equal(t, []string{"example-hcp-a/api", "example-hcp-b/api"}, chains(full, api))
+	moved := full
+	moved.Backends = slices.Clone(full.Backends)
+	for i, b := range moved.Backends {
+		if b.Name == "example-hcp-b/alias-api" || b.Name == "example-hcp-b/api" {
+			// Where A's names lead: another attachment's chain is no choice.
+			moved.Backends[i].Endpoints = []routes.Endpoint{{Addr: netip.MustParseAddr("172.30.10.1"), Port: 6443}}
+		}
+	}
+	require.Equal(t, []string{"example-hcp-a/api", "example-hcp-b/api"}, chains(moved, api))
+	alone := only(moved, func(b routes.Backend) bool { return b.Name != "example-hcp-b/api" })
+	require.Equal(t, []string{"example-hcp-a/api", "example-hcp-b/alias-api"}, chains(alone, api))
+	apart := full
+	apart.Backends = slices.Clone(full.Backends)
+	for i, b := range apart.Backends {
+		if b.Name == "example-hcp-b/alias-api" {
+			apart.Backends[i].Endpoints = []routes.Endpoint{{Addr: netip.MustParseAddr("172.30.99.1"), Port: 6443}}
+		}
+	}
+	require.Equal(t, []string{"example-hcp-a/api", "example-hcp-b/alias-api", "example-hcp-b/api"}, chains(apart, api))
 }
 
 // The memory of a translator is never seen in what it answers.
