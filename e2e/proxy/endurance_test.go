@@ -171,3 +171,31 @@ func TestIdleConnectionsAreKeptAndDeadPeersFound(t *testing.T) {
 		require.True(t, found, part)
 	}
 }
+
+// behaviour E8: connections of a worker outlive its address, also when it was
+// the last one, and past the drain time.
+func TestTheLastWorkersConnectionsOutliveItsAddress(t *testing.T) {
+	w := newWorld(t)
+	w.Drain = 2 * time.Second
+	w.start()
+	held := w.open(10, WorkerA, 6443, Named(""), "a-api")
+	held = append(held, w.open(10, WorkerA, 443, Named(""), "a-konnectivity")...)
+	doc := fixture(t)
+	p := doc["proxy"].(map[string]any)
+	p["backends"] = slices.DeleteFunc(p["backends"].([]any), func(b any) bool {
+		_, scoped := b.(map[string]any)["sourcePrefixRanges"]
+		return scoped
+	})
+	doc["version"] = "without-workers"
+	b, err := json.Marshal(doc)
+	require.NoError(t, err)
+	require.NoError(t, w.WriteSnapshot(b))
+	w.inForce("without-workers")
+	require.Equal(t, "closed", w.from(WorkerA, 6443, Named(""), 0), "new connections have no alias any more")
+	began := time.Now()
+	w.until(30*time.Second, "every drain has ended", func() bool {
+		n, err := w.Stat(t.Context(), "listener_manager.total_filter_chains_draining")
+		return err == nil && n == 0 && time.Since(began) > w.Drain+3*time.Second
+	})
+	require.Equal(t, len(held), alive(held))
+}
