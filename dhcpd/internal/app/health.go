@@ -96,7 +96,7 @@ func (a *App) measure(srv *server.Server) {
 
 // adopt takes over what is newly known about machines.
 func (a *App) adopt(srv *server.Server, x *vmi.Index) {
-	srv.SetDirectory(x)
+	srv.SetDirectory(x, x.MACs())
 	if a.claims.Load() {
 		a.claim(srv, x)
 	}

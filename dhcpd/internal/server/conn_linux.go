@@ -65,7 +65,7 @@ func openConn(dev Device, ip netip.Addr) (*conn, error) {
 		dev: dev, ip: ip, in: newBatch(batchSize, frameSize),
 		frames: newBatch(batchSize+1, frameSize), datagrams: newBatch(batchSize+1, frameSize),
 	}
-	raw, rawErr := openPacket(dev.Index, unix.ETH_P_IP, dhcpFilter)
+	raw, rawErr := openPacket(dev.Index, unix.ETH_P_IP, laneFilter(nil, false))
 	if rawErr != nil && !errors.Is(rawErr, unix.EPERM) {
 		return nil, fmt.Errorf("opening packet socket on %s: %w", dev.Name, rawErr)
 	}
@@ -146,21 +146,6 @@ func growBuffer(fd int) {
 func attach(fd int, filter []unix.SockFilter) error {
 	return os.NewSyscallError("SO_ATTACH_FILTER", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
-}
-
-// dhcpFilter passes whole UDP datagrams to port 67 or 68. Offsets are from the
-// start of the IP header.
-var dhcpFilter = []unix.SockFilter{
-	{Code: 0x30, K: 9},                    // A = protocol
-	{Code: 0x15, Jt: 0, Jf: 7, K: 17},     // UDP?
-	{Code: 0x28, K: 6},                    // A = flags and fragment offset
-	{Code: 0x45, Jt: 5, Jf: 0, K: 0x3fff}, // a fragment?
-	{Code: 0xb1, K: 0},                    // X = length of the IP header
-	{Code: 0x48, K: 2},                    // A = destination port
-	{Code: 0x15, Jt: 1, Jf: 0, K: serverPort},
-	{Code: 0x15, Jt: 0, Jf: 1, K: clientPort},
-	{Code: 0x06, K: 0xffff},
-	{Code: 0x06, K: 0},
 }
 
 var dropFilter = []unix.SockFilter{{Code: 0x06, K: 0}}

@@ -5,9 +5,9 @@
 // says, and to send an acknowledgement before its record is on disk.
 //
 // It works in batches: it reads what has arrived, handles it, stores all new
-// records with one sync, and sends the answers. One goroutine does that, so
-// the work is bounded whatever arrives; what the kernel cannot queue is lost,
-// and clients ask again.
+// records with one sync, and sends the answers. Two goroutines do that, one for
+// known machines and one for everybody else, so the work is bounded whatever
+// arrives; what the kernel cannot queue is lost, and clients ask again.
 //
 // Invariant: the table is only touched with the lock held, and records leave
 // it for the journal before the lock is released.

@@ -93,19 +93,27 @@ func (s *Server) session(ctx context.Context) error {
 		s.opts.Log.Warn("answers to clients without an address are broadcast", "err", err)
 	}
 	s.device.Store(&dev)
-	s.mu.Lock()
-	s.probes = probes{} // those of an earlier session are lost; clients ask again
-	s.handler.Near = c.arp != nil
-	s.mu.Unlock()
+	known, err := s.openLanes(c)
+	if err != nil {
+		c.close()
+		return err
+	}
+	defer s.closeLanes()
 	s.serving.Store(true)
 	s.opts.Log.Info("serving", "device", dev.Name, "ip", ip.String(), "raw", c.raw != nil)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		<-ctx.Done()
 		c.close()
+		if known != nil {
+			_ = known.raw.Close() // nothing is buffered in a socket of ours
+		}
 		return nil
 	})
 	g.Go(func() error { return s.serve(ctx, c) })
+	if known != nil {
+		g.Go(func() error { return s.serve(ctx, known) })
+	}
 	g.Go(func() error { return s.look(ctx, c, ip) })
 	s.asked.Store(c.arp == nil)
 	if c.arp != nil {
@@ -114,6 +122,31 @@ func (s *Server) session(ctx context.Context) error {
 		g.Go(func() error { return s.announce(ctx, c) })
 	}
 	return g.Wait()
+}
+
+// openLanes opens the known machines' socket beside c, where there are packet
+// sockets, and makes the state of a session anew.
+func (s *Server) openLanes(c *conn) (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probes = probes{} // those of an earlier session are lost; clients ask again
+	s.handler.Near = c.arp != nil
+	if c.raw == nil {
+		return nil, nil
+	}
+	known, err := c.lane(laneFilter(s.known, true))
+	if err != nil {
+		return nil, err
+	}
+	s.lanes = [2]*conn{known, c}
+	s.share()
+	return known, nil
+}
+
+func (s *Server) closeLanes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes = [2]*conn{}
 }
 
 func (s *Server) serverIP() netip.Addr {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,8 @@ type Server struct {
 	allowed lease.Mode // what the table may do if records can be stored
 	probes  probes
 	probing chan struct{}
+	known   []lease.MAC // machines, which have a socket of their own
+	lanes   [2]*conn    // theirs and everybody else's, while there is a session
 	watch   watch
 	newcome newcomers
 	limit   limiter
@@ -99,11 +102,16 @@ func (s *Server) Configure(cfg *config.Config) {
 	s.commit()
 }
 
-// SetDirectory takes over what is known about virtual machines.
-func (s *Server) SetDirectory(d lease.Directory) {
+// SetDirectory takes over what is known about virtual machines, and their
+// addresses, sorted.
+func (s *Server) SetDirectory(d lease.Directory, machines []lease.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handler.Directory = d
+	if !slices.Equal(s.known, machines) {
+		s.known = machines
+		s.share()
+	}
 	s.handler.Newcomer = s.newcome.wait
 	s.table.Sync(d, s.opts.Now())
 	s.commit()

@@ -1,7 +1,9 @@
 package vmi
 
 import (
+	"bytes"
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -50,6 +52,11 @@ var _ lease.Directory = (*Index)(nil)
 
 // VMs lists the interfaces with this hardware address, the oldest first.
 func (x *Index) VMs(m lease.MAC) []lease.VM { return x.vms[m] }
+
+// MACs lists, sorted, the hardware addresses of all machines.
+func (x *Index) MACs() []lease.MAC {
+	return slices.SortedFunc(maps.Keys(x.vms), func(a, b lease.MAC) int { return bytes.Compare(a[:], b[:]) })
+}
 
 // Len is the number of interfaces on this network.
 func (x *Index) Len() int { return x.count }
