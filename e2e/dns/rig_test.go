@@ -22,9 +22,8 @@ func ready(t *testing.T, env ...string) *Rig {
 
 func idle(t *testing.T, env ...string) *Rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "dns-")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) //nolint:gosec // for a program without rights
 	r, err := NewRig(t.Context(), lab.ForTest(t), dir)
 	require.NoError(t, err)
 	r.Env = env

@@ -43,20 +43,8 @@ func newRig(ctx context.Context, s server, clusters int) (_ *rig, err error) {
 	if r.dir, err = os.MkdirTemp("/tmp", "oooi-bench-"); err != nil {
 		return nil, err
 	}
-	h, err := l.Host("server")
+	h, err := r.hosts(ctx, l)
 	if err != nil {
-		return nil, err
-	}
-	if r.client, err = l.Host("client"); err != nil {
-		return nil, err
-	}
-	if err = h.Bridge(ctx, "br0"); err != nil {
-		return nil, err
-	}
-	if err = h.Addr(ctx, "br0", netip.MustParsePrefix(serverIP+"/24")); err != nil {
-		return nil, err
-	}
-	if err = r.client.Plug(ctx, h, "br0", lab.Link{Device: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix(clientIP + "/24")}}); err != nil {
 		return nil, err
 	}
 	args, err := s.configure(r.dir, clusters)
@@ -80,6 +68,21 @@ func newRig(ctx context.Context, s server, clusters int) (_ *rig, err error) {
 		return err
 	})
 	return r, err
+}
+
+// hosts lays out the network and returns the server's side.
+func (r *rig) hosts(ctx context.Context, l *lab.Lab) (h *lab.Host, err error) {
+	if h, err = l.Host("server"); err != nil {
+		return nil, err
+	}
+	if r.client, err = l.Host("client"); err != nil {
+		return nil, err
+	}
+	return h, errors.Join(
+		h.Bridge(ctx, "br0"),
+		h.Addr(ctx, "br0", netip.MustParsePrefix(serverIP+"/24")),
+		r.client.Plug(ctx, h, "br0", lab.Link{Device: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix(clientIP + "/24")}}),
+	)
 }
 
 // questions writes what dnsperf asks: every exact name once, and as many names

@@ -24,6 +24,6 @@ func main() {
 		case err != nil:
 			out = err.Error()
 		}
-		fmt.Println(name, out)
+		_, _ = fmt.Fprintln(os.Stdout, name, out)
 	}
 }

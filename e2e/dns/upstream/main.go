@@ -35,13 +35,15 @@ func serve(w dns.ResponseWriter, q *dns.Msg, ip string) {
 	hdr := dns.RR_Header{Name: question.Name, Rrtype: question.Qtype, Class: dns.ClassINET, Ttl: 3600}
 	name := strings.ToLower(question.Name)
 	if name != "." { // a health check
-		fmt.Println("QUERY", name, dns.TypeToString[question.Qtype])
+		_, _ = fmt.Fprintln(os.Stdout, "QUERY", name, dns.TypeToString[question.Qtype])
 	}
 	switch {
 	case strings.Contains(name, "nosuch"):
 		m.Rcode = dns.RcodeNameError
-		m.Ns = append(m.Ns, &dns.SOA{Hdr: dns.RR_Header{Name: "test.", Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: 3600},
-			Ns: "ns.test.", Mbox: "root.test.", Serial: 1, Refresh: 1, Retry: 1, Expire: 1, Minttl: 3600})
+		m.Ns = append(m.Ns, &dns.SOA{
+			Hdr: dns.RR_Header{Name: "test.", Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: 3600},
+			Ns:  "ns.test.", Mbox: "root.test.", Serial: 1, Refresh: 1, Retry: 1, Expire: 1, Minttl: 3600,
+		})
 	case question.Qtype == dns.TypeA:
 		m.Answer = append(m.Answer, &dns.A{Hdr: hdr, A: net.ParseIP(ip)})
 	case question.Qtype == dns.TypeAAAA && !strings.HasPrefix(name, "v4only"):
@@ -51,8 +53,10 @@ func serve(w dns.ResponseWriter, q *dns.Msg, ip string) {
 			m.Answer = append(m.Answer, &dns.TXT{Hdr: hdr, Txt: []string{strings.Repeat("x", 250)}})
 		}
 	case question.Qtype == dns.TypeHTTPS:
-		m.Answer = append(m.Answer, &dns.HTTPS{SVCB: dns.SVCB{Hdr: hdr, Priority: 1, Target: ".",
-			Value: []dns.SVCBKeyValue{&dns.SVCBIPv4Hint{Hint: []net.IP{net.ParseIP(ip)}}}}})
+		m.Answer = append(m.Answer, &dns.HTTPS{SVCB: dns.SVCB{
+			Hdr: hdr, Priority: 1, Target: ".",
+			Value: []dns.SVCBKeyValue{&dns.SVCBIPv4Hint{Hint: []net.IP{net.ParseIP(ip)}}},
+		}})
 	}
 	if o := q.IsEdns0(); o != nil {
 		m.SetEdns0(1232, o.Do())
