@@ -113,6 +113,9 @@ const (
 	// ReasonNamespaceNotLabelled: the namespace lacks the label that the
 	// NetworkPolicy asks for.
 	ReasonNamespaceNotLabelled = "NamespaceNotLabelled"
+	// ReasonNetworkChanged: running workers keep the old addresses until they
+	// renew.
+	ReasonNetworkChanged = "NetworkChanged"
 	// ReasonExcluded: attachments are excluded; the message names them.
 	ReasonExcluded = "Excluded"
 )

@@ -282,6 +282,18 @@ type NetworkInForce struct {
 	DNSServerIP IPv4 `json:"dnsServerIP,omitempty"`
 	// +optional
 	ProxyServerIP IPv4 `json:"proxyServerIP,omitempty"`
+	// renewal is set after a change, while running workers keep what they had.
+	// +optional
+	Renewal *NetworkRenewal `json:"renewal,omitempty"`
+}
+
+// NetworkRenewal says what running workers keep until they renew their leases.
+type NetworkRenewal struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+	// +required
+	Until metav1.Time `json:"until"`
 }
 
 // InfraComponentStatus holds a boolean for each component.

@@ -60,7 +60,7 @@ func Render(o *Objects, options Options) (Result, error) {
 	var r Result
 	r.attachments(o, options.Now)
 	for i := range o.World.Infras {
-		r.infra(o, &o.World.Infras[i])
+		r.infra(o, &o.World.Infras[i], options.Now)
 	}
 	r.orphans(o)
 	r.standalone(o)
@@ -101,8 +101,10 @@ func (r *Result) problem(kind string, key plan.Key, reason plan.Reason) {
 }
 
 // infra plans one Infra.
-func (r *Result) infra(o *Objects, infra *v1alpha1.Infra) {
-	p := plan.For(facts.Inputs(o.World, infra))
+func (r *Result) infra(o *Objects, infra *v1alpha1.Infra, now time.Time) {
+	in := facts.Inputs(o.World, infra)
+	in.Now = now
+	p := plan.For(in)
 	r.Children = append(r.Children, render.Children(infra, p)...)
 	for _, problem := range p.Problems {
 		r.problem(problem.Kind, problem.Key, problem.Reason)

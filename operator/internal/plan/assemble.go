@@ -18,7 +18,7 @@ func (w *world) assemble(all, local []*candidate, found []collision, leaving []r
 	sources, ambiguous := sourcesOf(w.in, w.own, own, merge(append(endpointsOf(local), ranges...)))
 	pod, unresolved := w.internalProxy()
 
-	p := Plan{Network: w.own.inForce(), InternalProxyIP: pod.addr}
+	p := Plan{Network: w.renewed(), InternalProxyIP: pod.addr}
 	wanting := slices.DeleteFunc(slices.Clone(own), func(c *candidate) bool {
 		return !c.Spec.ExternalService.Enabled || c.HostedClusterUID == ""
 	})

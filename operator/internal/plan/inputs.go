@@ -24,6 +24,9 @@ type Inputs struct {
 	NetworkAttachments []NetworkAttachment
 	// HubNetworks are the pod and service networks of the management cluster.
 	HubNetworks []netip.Prefix
+	// Now is when the plan is made. Only how long a change of the network is shown
+	// depends on it; zero: not at all.
+	Now time.Time
 	// ClusterIPs are the Services that internalProxyService may name, and our
 	// own; a Service that is headless is absent.
 	ClusterIPs map[Key]netip.Addr

@@ -81,11 +81,11 @@ func (w *world) netClaims() []netClaim {
 		holds := i.Network != nil
 		if n.fault == "" {
 			out = append(out, netClaim{
-				rank: rank{inForce: holds && *i.Network == *n.inForce(), created: i.Created, name: i.Key},
+				rank: rank{inForce: holds && sameHold(*i.Network, *n.inForce()), created: i.Created, name: i.Key},
 				cidr: n.cidr, servers: n.servers(), dhcp: enabled(i.Spec.InfraComponents.DHCP.Enabled) && n.dhcpFault == "",
 			})
 		}
-		if holds && i.Key != w.in.Infra.Key && (n.fault != "" || *i.Network != *n.inForce()) {
+		if holds && i.Key != w.in.Infra.Key && (n.fault != "" || !sameHold(*i.Network, *n.inForce())) {
 			out = append(out, heldClaim(i)...)
 		}
 	}

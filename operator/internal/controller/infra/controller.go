@@ -61,20 +61,31 @@ func (c *Controller) Reconcile(ctx context.Context, infra *v1alpha1.Infra) (reco
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
 	}
 	started := time.Now()
-	p := plan.For(facts.Inputs(w, infra))
+	in := facts.Inputs(w, infra)
+	in.Now = started
+	p := plan.For(in)
 	if c.Planned != nil {
 		c.Planned(time.Since(started))
 	}
 	applyErr := c.apply(ctx, infra, p)
 	labelled, labelErr := c.label(ctx, infra, p)
 	children, readErr := c.children(ctx, infra)
-	report(infra, reported{plan: p, applied: applyErr, labelled: labelled, children: children, attachments: mine(w, infra)})
+	renewing, left := p.Renewing(started)
+	report(infra, reported{plan: p, renewing: renewing, applied: applyErr, labelled: labelled, children: children, attachments: mine(w, infra)})
 	writer := status.Everything(c.Client, status.OwnerController, nil, nil)
 	statusErr := writer.Patch(ctx, before, infra)
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, infra)
 	}
-	return outcome.Result(applyErr, labelErr, readErr, statusErr, c.program(ctx, w, p.Attachments))
+	return outcome.Result(applyErr, labelErr, readErr, statusErr, c.program(ctx, w, p.Attachments), again(renewing, left))
+}
+
+// again looks once more when workers have renewed their leases (behaviour A7).
+func again(renewing plan.Reason, left time.Duration) error {
+	if renewing.Reason == "" {
+		return nil
+	}
+	return outcome.Waiting{Reason: renewing.Reason, Message: renewing.Message, After: left}
 }
 
 // childKinds in the order in which a change is brought in: a listener before

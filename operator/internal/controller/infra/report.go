@@ -28,6 +28,7 @@ type child struct {
 // reported is all that an Infra's status is made from.
 type reported struct {
 	plan        plan.Plan
+	renewing    plan.Reason
 	applied     error
 	labelled    bool
 	children    []child
@@ -102,6 +103,10 @@ func availableCondition(r reported) metav1.Condition {
 func progressingCondition(r reported) metav1.Condition {
 	cond := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected}
 	var words []string
+	if r.renewing.Reason != "" {
+		cond.Status, cond.Reason = metav1.ConditionTrue, r.renewing.Reason
+		words = append(words, r.renewing.Message)
+	}
 	for _, c := range r.children {
 		if !slices.Contains(wanted(r.plan), c.component) {
 			continue
