@@ -51,11 +51,12 @@ func run(args []string) error {
 	benches := slices.DeleteFunc(all(), func(b bench) bool { return !strings.Contains(b.id(), *only) })
 	got := map[string][]figures{}
 	for k := range *rounds {
+		all, err := round(context.Background(), benches)
+		if err != nil {
+			return err
+		}
 		for _, b := range benches {
-			f, err := round(context.Background(), b)
-			if err != nil {
-				return fmt.Errorf("%s: %w", b.id(), err)
-			}
+			f := all[b.id()]
 			got[b.id()] = append(got[b.id()], f)
 			fmt.Fprintf(os.Stderr, "round %d %-24s %6.1f us/conn %6.2f us/rtt %6.3f s/GB %6.1f KB/idle\n", k+1, b.id(), f.ConnCPU, f.RTTCPU, f.GBCPU, f.IdleKB)
 		}
@@ -112,10 +113,14 @@ func median(fs []figures, get func(figures) float64) float64 {
 	for i, f := range fs {
 		v[i] = get(f)
 	}
-	slices.Sort(v)
+	return middle(v)
+}
+
+func middle(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
 	}
+	slices.Sort(v)
 	return v[len(v)/2]
 }
 

@@ -29,40 +29,137 @@ type figures struct {
 	BaseMB    float64 `json:"mb_idle"`
 }
 
-// round runs one bench once, in a network of its own.
-func round(ctx context.Context, b bench) (figures, error) {
+// running is a bench that is up, with what was measured so far.
+type running struct {
+	bench
+	meter
+	lab *lab.Lab
+	dir string
+	sum map[string]*total
+}
+
+// total holds what each slice of one kind of load showed; medians of it count.
+type total struct{ perOp, perGB, rate, gbps, p99 []float64 }
+
+func (r *running) close() {
+	r.lab.Close()
+	_ = os.RemoveAll(r.dir)
+}
+
+// up starts a bench in a network of its own and waits until it answers.
+func up(ctx context.Context, b bench) (*running, error) {
 	l, err := lab.New()
 	if err != nil {
-		return figures{}, err
+		return nil, err
 	}
-	defer l.Close()
+	r := &running{bench: b, lab: l, sum: map[string]*total{}}
 	h, err := l.Host("bench")
 	if err != nil {
-		return figures{}, err
+		return r, err
 	}
 	for _, ip := range []string{proxyIP, "198.18.0.9"} {
 		if err := h.Addr(ctx, "lo", netip.PrefixFrom(netip.MustParseAddr(ip), 32)); err != nil {
-			return figures{}, err
+			return r, err
 		}
 	}
 	// Envoy reads no configuration below /dev, so memory file systems are out.
-	dir, err := os.MkdirTemp("/tmp", "oooi-bench-")
-	if err != nil {
-		return figures{}, err
+	if r.dir, err = os.MkdirTemp("/tmp", "oooi-bench-"); err != nil {
+		return r, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	if _, err := h.Start(lab.Spec{Args: []string{self, "backend", backend}}); err != nil {
-		return figures{}, err
+		return r, err
 	}
-	proxy, err := start(ctx, h, b, dir)
+	proxy, err := start(ctx, h, b, r.dir)
 	if err != nil {
-		return figures{}, err
+		return r, err
 	}
-	m := meter{h: h, proxy: proxy, name: target(b.routes)}
-	if err := m.answers(ctx); err != nil {
-		return figures{}, fmt.Errorf("%w: %s", err, proxy.Output())
+	r.meter = meter{h: h, proxy: proxy, name: target(b.routes)}
+	if err := r.answers(ctx); err != nil {
+		return r, fmt.Errorf("%w: %s", err, proxy.Output())
 	}
-	return m.all(ctx)
+	return r, nil
+}
+
+// turns are the loads of a round. They are short and the benches take turns, so
+// that a busy moment of the machine falls on all of them.
+var turns = []struct {
+	kind    string
+	times   int
+	seconds float64
+	workers int
+}{{"conn", 9, 0.5, 32}, {"rtt", 5, 1.5, 32}, {"bulk", 7, 0.5, 2}}
+
+// round measures all benches once.
+func round(ctx context.Context, benches []bench) (map[string]figures, error) {
+	var all []*running
+	defer func() {
+		for _, r := range all {
+			r.close()
+		}
+	}()
+	for _, b := range benches {
+		r, err := up(ctx, b)
+		if r != nil {
+			all = append(all, r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.id(), err)
+		}
+	}
+	for _, s := range turns {
+		for range s.times {
+			for _, r := range all {
+				if err := r.slice(ctx, s.kind, s.seconds, s.workers); err != nil {
+					return nil, fmt.Errorf("%s: %w", r.id(), err)
+				}
+			}
+		}
+	}
+	out := map[string]figures{}
+	for _, r := range all {
+		f, err := r.figures()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.id(), err)
+		}
+		out[r.id()] = f
+	}
+	return out, nil
+}
+
+func (r *running) slice(ctx context.Context, kind string, seconds float64, workers int) error {
+	before := r.cpu()
+	got, err := r.load(ctx, kind, seconds, workers)
+	if err != nil {
+		return err
+	}
+	if got.N == 0 || got.Errors > got.N/50 {
+		return fmt.Errorf("%s: %d operations, %d errors", kind, got.N, got.Errors)
+	}
+	t := r.sum[kind]
+	if t == nil {
+		t = &total{}
+		r.sum[kind] = t
+	}
+	cpu := r.cpu() - before
+	t.perOp = append(t.perOp, cpu*1e6/float64(got.N))
+	t.perGB = append(t.perGB, cpu/(float64(max(got.Bytes, 1))/1e9))
+	t.rate = append(t.rate, float64(got.N)/got.Seconds)
+	t.gbps = append(t.gbps, float64(got.Bytes)*8/got.Seconds/1e9)
+	t.p99 = append(t.p99, got.P99us)
+	return nil
+}
+
+func (r *running) figures() (figures, error) {
+	conn, rtt, bulk := r.sum["conn"], r.sum["rtt"], r.sum["bulk"]
+	f := figures{
+		ConnCPU: middle(conn.perOp), PerSecond: middle(conn.rate), ConnP99: middle(conn.p99),
+		RTTCPU: middle(rtt.perOp), RTTP99: middle(rtt.p99), GBCPU: middle(bulk.perGB), Gbps: middle(bulk.gbps),
+	}
+	before := r.pss()
+	f.BaseMB = before / 1024
+	var err error
+	f.IdleKB, err = r.idle(before)
+	return f, err
 }
 
 func start(ctx context.Context, h *lab.Host, b bench, dir string) (*lab.Process, error) {
@@ -113,34 +210,6 @@ func (m meter) load(ctx context.Context, kind string, seconds float64, workers i
 	return r, json.Unmarshal([]byte(out), &r)
 }
 
-func (m meter) all(ctx context.Context) (f figures, err error) {
-	measure := func(kind string, seconds float64, workers int) (r result, cpu float64) {
-		if err != nil {
-			return result{}, 0
-		}
-		before := m.cpu()
-		r, err = m.load(ctx, kind, seconds, workers)
-		if err == nil && (r.N == 0 || r.Errors > r.N/100) {
-			err = fmt.Errorf("%s: %d operations, %d errors", kind, r.N, r.Errors)
-		}
-		return r, m.cpu() - before
-	}
-	_, _ = measure("conn", 0.5, 32)
-	r, cpu := measure("conn", 3, 32)
-	f.ConnCPU, f.PerSecond, f.ConnP99 = cpu*1e6/float64(r.N), float64(r.N)/r.Seconds, r.P99us
-	r, cpu = measure("rtt", 2, 32)
-	f.RTTCPU, f.RTTP99 = cpu*1e6/float64(r.N), r.P99us
-	r, cpu = measure("bulk", 3, 2)
-	f.GBCPU, f.Gbps = cpu/(float64(r.Bytes)/1e9), float64(r.Bytes)*8/r.Seconds/1e9
-	if err != nil {
-		return f, err
-	}
-	before := m.pss()
-	f.BaseMB = before / 1024
-	f.IdleKB, err = m.idle(before)
-	return f, err
-}
-
 const idleConnections = 2000
 
 func (m meter) idle(before float64) (float64, error) {
@@ -183,24 +252,23 @@ func (m meter) tree() []int {
 	return out
 }
 
-// ticksPerSecond is USER_HZ, 100 on every Linux that Go runs on.
-const ticksPerSecond = 100
-
-// cpu is the seconds that the proxy has used so far.
+// cpu is the seconds that the proxy's threads have run so far, by the
+// scheduler's own clock: clock ticks are too coarse for a short slice.
 func (m meter) cpu() float64 {
-	ticks := 0
+	var sum float64
 	for _, pid := range m.tree() {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		for _, i := range []int{11, 12} {
-			n, _ := strconv.Atoi(f[i])
-			ticks += n
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		for _, t := range tasks {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, t.Name()))
+			if err != nil {
+				continue
+			}
+			ran, _, _ := strings.Cut(string(b), " ")
+			n, _ := strconv.ParseFloat(ran, 64)
+			sum += n
 		}
 	}
-	return float64(ticks) / ticksPerSecond
+	return sum / 1e9
 }
 
 // pss is the proxy's memory in KB, shared pages by their share.
