@@ -34,20 +34,24 @@ const (
 
 	// forwardBlock: strictly in the order that the user gave; an upstream that
 	// fails is left for the next one after a second, so one dead upstream costs
-	// less than two; over UDP whatever the client used, since a TCP connect to
+	// less than two, and where there is only one it gets twice that for a slow
+	// recursion; over UDP whatever the client used, since a TCP connect to
 	// a dead upstream may hang far longer, and by TCP when that is truncated.
-	forwardBlock = `{
+	forwardBlock = ` {
 		policy sequential
 		failover SERVFAIL REFUSED
 		prefer_udp
 		max_fails 1
 		health_check 500ms
-		read_timeout 1s
+		read_timeout %s
 		max_concurrent 1000
 	}`
 
-	// cacheSeconds bounds how long a forwarded answer is kept.
-	cacheSeconds = 30
+	// cacheBlock bounds how long a forwarded answer is kept; a failure only as
+	// long as it takes to keep a crowd from asking again at once.
+	cacheBlock = `cache 30 {
+		servfail 1s
+	}`
 
 	// drainTime is how long queries that are under way may still use an
 	// upstream that was replaced: forward gives up after 5 s.
@@ -68,7 +72,11 @@ func newUpstream(addrs []netip.AddrPort) (*upstream, error) {
 	for i, a := range addrs {
 		to[i] = a.String()
 	}
-	h, err := embed("forward", fmt.Sprintf("forward . %s %s", strings.Join(to, " "), forwardBlock), nil)
+	patience := time.Second
+	if len(addrs) == 1 {
+		patience = 2 * time.Second
+	}
+	h, err := embed("forward", "forward . "+strings.Join(to, " ")+fmt.Sprintf(forwardBlock, patience), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +84,7 @@ func newUpstream(addrs []netip.AddrPort) (*upstream, error) {
 	if !ok {
 		return nil, fmt.Errorf("directive forward made a %T", h)
 	}
-	c, err := embed("cache", fmt.Sprintf("cache %d", cacheSeconds), f)
+	c, err := embed("cache", cacheBlock, f)
 	if err != nil {
 		return nil, err
 	}
