@@ -204,7 +204,10 @@ func TestTheBundleHoldsWhatOLMCanInstall(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal(raw, &o))
 		kinds[o.Kind]++
 	}
-	require.Equal(t, map[string]int{"ClusterServiceVersion": 1, "CustomResourceDefinition": 5, "Service": 1, "ClusterRole": 1}, kinds)
+	// The roles that the operator binds by name.
+	require.Positive(t, kinds["ClusterRole"])
+	delete(kinds, "ClusterRole")
+	require.Equal(t, map[string]int{"ClusterServiceVersion": 1, "CustomResourceDefinition": 5, "Service": 1}, kinds)
 	bundle, _ := readCSV(t)
 	require.Empty(t, bundle.Spec.WebhookDefinitions)
 	require.Empty(t, bundle.Spec.CustomResourceDefinitions.Required)

@@ -63,9 +63,7 @@ func TestANewVersionJoinsTheCatalog(t *testing.T) {
 	catalog := copyTree(t, filepath.Join(root, "catalog"))
 	before, err := os.ReadFile(filepath.Join(catalog, "oooi/oooi.v0.1.0.yaml"))
 	require.NoError(t, err)
-	next := table(t)
-	next.Version = "0.2.0"
-	next.Components[0].Version = "v0.2.0"
+	next := table(t).At("0.2.0")
 	require.NoError(t, next.Validate())
 	bundle := t.TempDir()
 	require.NoError(t, packaging.WriteBundle(root, bundle, next))

@@ -26,8 +26,7 @@ func inlineCatalog(t *testing.T, versions ...string) string {
 	dir := t.TempDir()
 	channel := packaging.Channel{Schema: "olm.channel", Package: packaging.PackageName, Name: "alpha"}
 	for _, version := range versions {
-		next := table(t)
-		next.Version, next.Components[0].Version = version, "v"+version
+		next := table(t).At(version)
 		require.NoError(t, next.Validate())
 		bundle := filepath.Join(t.TempDir(), "bundle")
 		require.NoError(t, packaging.WriteBundle(root, bundle, next))

@@ -150,6 +150,17 @@ func (t Table) In(registry string) Table {
 	return t
 }
 
+// At is the table for another version of the bundle.
+func (t Table) At(version string) Table {
+	t.Version, t.Components = version, slices.Clone(t.Components)
+	for i, c := range t.Components {
+		if c.Name == operatorName || c.Name == mustGatherName {
+			t.Components[i].Version = "v" + version
+		}
+	}
+	return t
+}
+
 // Pin is the table with the digests given by component.
 func (t Table) Pin(digests map[string]string, toolchain string) Table {
 	t.Components = slices.Clone(t.Components)
