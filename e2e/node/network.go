@@ -145,7 +145,7 @@ func (c *Cluster) Partition(ctx context.Context, index int, cut bool) error {
 	if cut {
 		state = "down"
 	}
-	return ip(ctx, fmt.Sprintf("-n %s link set n%d %s", c.netns(switchBoxName), index, state))
+	return ip(ctx, fmt.Sprintf("-n %s link set %s %s", c.netns(switchBoxName), NodeName(index), state))
 }
 
 // PodCIDR is the pod network of a node as the tests want it.

@@ -131,7 +131,7 @@ func (g *guest) startMetalLB(t *testing.T) {
 	worker := g.cluster.Name + "-worker"
 	environment := []string{"KUBECONFIG=" + g.config, "METALLB_NAMESPACE=openshift-operators", "METALLB_NODE_NAME=" + worker}
 	for name, argv := range map[string][]string{
-		"metallb-controller": {"METALLB_POD_NAME=controller-1", filepath.Join(g.tools, "metallb-controller"), "--webhook-mode=disabled", "--port=0", "--lb-class=" + class},
+		"metallb-controller": {"METALLB_POD_NAME=controller-1", filepath.Join(g.tools, "metallb-controller"), "--webhook-mode=disabled", "--port=0", "--health-probe-port=17473", "--lb-class=" + class},
 		"metallb-speaker":    {"METALLB_POD_NAME=speaker-1", filepath.Join(g.tools, "metallb-speaker"), "--port=0", "--lb-class=" + class},
 		"guest-kube-proxy": {filepath.Join(g.tools, "kube-proxy"), "--kubeconfig=" + g.config, "--hostname-override=" + worker, "--proxy-mode=nftables",
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s", "--oom-score-adj=0"},

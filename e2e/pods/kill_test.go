@@ -107,14 +107,7 @@ func (l *lab) checkNoAPI(t *testing.T, a *node.VM) {
 func (l *lab) checkAPIAwayForLong(t *testing.T, vm *node.VM) {
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
-	l.setLeaseTime(t, "60s")
-	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "the shorter lease", func(ctx context.Context) error {
-		lease, err := vm.Boot(ctx)
-		if err == nil && lease["lease"] != "60" {
-			err = fmt.Errorf("the lease is %v", lease)
-		}
-		return err
-	}))
+	l.setLeaseTime(t, vm, time.Minute)
 	stop, err := vm.Stay()
 	require.NoError(t, err)
 	l.StopAPI()
@@ -139,13 +132,21 @@ func (l *lab) checkAPIAwayForLong(t *testing.T, vm *node.VM) {
 	for _, renewal := range history[1:] {
 		require.Equal(t, "renew "+before["ip"], renewal)
 	}
-	l.setLeaseTime(t, "10m")
+	l.setLeaseTime(t, vm, 10*time.Minute)
 	l.progress.Say("renewed %d times without an API server, and a stranger got %s", len(history)-1, lease["ip"])
 }
 
-func (l *lab) setLeaseTime(t *testing.T, leaseTime string) {
+// setLeaseTime changes the Infra and waits until a VM is told.
+func (l *lab) setLeaseTime(t *testing.T, vm *node.VM, leaseTime time.Duration) {
 	t.Helper()
 	_, err := l.Kubectl(t.Context(), "patch", "-n", "clusters", "infra/tenant-vlan100", "--type=merge", "-p",
-		`{"spec":{"infraComponents":{"dhcp":{"leaseTime":"`+leaseTime+`"}}}}`)
+		`{"spec":{"infraComponents":{"dhcp":{"leaseTime":"`+leaseTime.String()+`"}}}}`)
 	require.NoError(t, err)
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "the new lease time", func(ctx context.Context) error {
+		lease, err := vm.Boot(ctx)
+		if err == nil && lease["lease"] != fmt.Sprint(int(leaseTime.Seconds())) {
+			err = fmt.Errorf("the lease is %v", lease)
+		}
+		return err
+	}))
 }
