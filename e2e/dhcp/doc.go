@@ -1,0 +1,6 @@
+// Package dhcp runs dhcpd as its pod does, without root and with NET_RAW as a
+// file capability, and real clients against it: busybox udhcpc, ISC dhclient,
+// dhcpcd, systemd-networkd and NetworkManager, each through boot, renewal,
+// rebinding, release and a boot with a remembered address; clients behind a
+// relay; a hostile machine; and a process that is killed again and again.
+package dhcp

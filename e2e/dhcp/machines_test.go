@@ -1,0 +1,217 @@
+package dhcp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/lab"
+)
+
+// hazard 51, behaviour C4: NetworkManager as an initrd runs it, then a system
+// with another client-id on the same hardware address.
+func TestInitrdThenSystem(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	m := machine{name: "worker-initrd", mac: "02:00:5e:10:02:01"}
+	r, err := newRig(ctx, l, t.TempDir(), 3600, []machine{m})
+	require.NoError(t, err)
+	h := l.MustHost(t, m.name)
+	require.NoError(t, r.plug(ctx, h, "eth0", m.mac))
+	require.NoError(t, sh(ctx, h, `mount -o remount,ro,bind /sys
+mkdir -p /run/NetworkManager/conf.d /run/initrd; : >/run/empty.conf /var/lib/NetworkManager
+mount -t tmpfs tmpfs /var/lib/NetworkManager
+/usr/lib/NetworkManager/nm-initrd-generator -c /run/NetworkManager/system-connections -i /run/NetworkManager/initrd -- ip=eth0:dhcp rd.neednet=1
+NetworkManager --configure-and-quit=initrd --debug --config /run/empty.conf --config-dir /run/NetworkManager/conf.d --system-config-dir /run/initrd >/run/nm.log 2>&1 || { tail -20 /run/nm.log >&2; exit 1; }`))
+	first, err := address(ctx, h)
+	require.NoError(t, err)
+	s := &seat{client: networkd("networkd", "'ClientIdentifier=duid'"), machine: m, host: h}
+	require.NoError(t, s.prepare(ctx, h))
+	require.NoError(t, r.boot(ctx, s))
+	require.Equal(t, first, s.ip)
+	rows, err := r.leases(ctx)
+	require.NoError(t, err)
+	require.Len(t, rows, 1, "one machine, one address")
+}
+
+// behaviours C1, C8; hazards 58, 59: a client behind a relay of another subnet.
+func TestThroughARelay(t *testing.T) {
+	for _, relay := range [][]string{
+		{"dhcrelay", "-d", "-4", "-id", "eth1", "-iu", "eth0", serverIP},
+		{"dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=", "--dhcp-relay=" + remoteIP + "," + serverIP, "-i", "eth1"},
+	} {
+		t.Run(relay[0], func(t *testing.T) {
+			ctx := t.Context()
+			l := lab.ForTest(t)
+			m := machine{name: "worker-far", mac: "02:00:5e:10:03:01"}
+			r, err := newRig(ctx, l, t.TempDir(), 60, []machine{m})
+			require.NoError(t, err)
+			require.NoError(t, r.sw.Bridge(ctx, "br1"))
+			router := l.MustHost(t, "router")
+			require.NoError(t, r.plug(ctx, router, "eth0", "", relayIP+"/24"))
+			require.NoError(t, router.Plug(ctx, r.sw, "br1", lab.Link{Device: "eth1", Addresses: []netip.Prefix{netip.MustParsePrefix(remoteIP + "/24")}}))
+			require.NoError(t, r.server.Route(ctx, "203.0.113.0/24 via "+relayIP+" dev "+device))
+			p, err := router.Start(lab.Spec{Args: relay})
+			require.NoError(t, err)
+			h := l.MustHost(t, m.name)
+			require.NoError(t, h.Plug(ctx, r.sw, "br1", lab.Link{Device: "eth0", MAC: m.mac}))
+			s := &seat{client: udhcpc("udhcpc"), machine: m, host: h}
+			require.NoError(t, s.prepare(ctx, h))
+			require.NoError(t, r.boot(ctx, s), p.Output())
+			require.True(t, strings.HasPrefix(s.ip, "192.0.2."))
+			log := r.log(m.mac)
+			require.Equal(t, remoteIP, log[0].Relay)
+		})
+	}
+}
+
+// behaviours C6, C10; hazards 64, 66, 68, 73: a hostile machine sends all that
+// it can. Known machines boot and renew, memory is bounded, nothing is freed.
+func TestAHostileMachine(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	var machines []machine
+	for i := range 4 {
+		machines = append(machines, machine{name: fmt.Sprintf("worker-%d", i), mac: fmt.Sprintf("02:00:5e:10:04:%02x", i)})
+	}
+	r, err := newRig(ctx, l, t.TempDir(), 60, machines)
+	require.NoError(t, err)
+	var seats []*seat
+	boot := func(m machine) *seat {
+		s := &seat{client: udhcpc("udhcpc", "-t", "20", "-T", "2"), machine: m, host: l.MustHost(t, m.name)}
+		require.NoError(t, r.plug(ctx, s.host, "eth0", m.mac))
+		require.NoError(t, s.prepare(ctx, s.host))
+		require.NoError(t, r.boot(ctx, s))
+		seats = append(seats, s)
+		return s
+	}
+	boot(machines[0])
+	// A line for each message would be most of the work.
+	require.NoError(t, r.dhcpd.Stop(10*time.Second))
+	r.level = "info"
+	require.NoError(t, r.start(ctx))
+
+	hostile := l.MustHost(t, "hostile")
+	require.NoError(t, r.plug(ctx, hostile, "eth0", "02:66:66:66:66:66", "192.0.2.66/24"))
+	victim := seats[0]
+	flood, err := hostile.Start(lab.Spec{Args: []string{os.Args[0]}, Env: []string{floodEnv + "=" + victim.mac + " " + victim.ip}})
+	require.NoError(t, err)
+	require.NoError(t, lab.Until(ctx, 20*time.Second, "the flood", func(context.Context) error {
+		if sent(flood) < 50000 {
+			return fmt.Errorf("%d packets: %s", sent(flood), flood.Output())
+		}
+		return nil
+	}))
+	for _, m := range machines[1:] {
+		began := time.Now()
+		s := boot(m)
+		t.Logf("%s has its address after %s", m.name, time.Since(began).Round(time.Millisecond))
+		require.NotEqual(t, victim.ip, s.ip)
+	}
+	for _, s := range seats {
+		before, err := r.until(ctx, s.mac)
+		require.NoError(t, err)
+		require.NoError(t, lab.Until(ctx, 50*time.Second, "a renewal", func(ctx context.Context) error {
+			if now, err := r.until(ctx, s.mac); err != nil || now == before {
+				return fmt.Errorf("still until %s: %w", now, err)
+			}
+			return nil
+		}))
+	}
+	require.NoError(t, flood.Running())
+	pid, err := r.dhcpd.PID()
+	require.NoError(t, err)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	kb, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	require.Less(t, kb, 100<<10, "memory")
+	t.Logf("%d packets sent, %d MB", sent(flood), kb>>10)
+	rows, err := r.leases(ctx)
+	require.NoError(t, err)
+	taken := map[string]bool{}
+	for _, x := range rows {
+		require.False(t, taken[x.IP], "%s twice", x.IP)
+		taken[x.IP] = true
+	}
+	ip, err := r.bound(ctx, victim.mac)
+	require.NoError(t, err)
+	require.Equal(t, victim.ip, ip, "nobody released or declined it away")
+	out, err := r.server.Run(ctx, "busybox", "wget", "-q", "-O", "-", "http://"+health+"/metrics")
+	require.NoError(t, err)
+	for _, want := range []string{`outcome="spoofed"`, `outcome="hardware_address"`, `outcome="wait_for_retry"`, `outcome="not_bootp"`} {
+		require.True(t, strings.Contains(out, want), "no metric with %s", want)
+	}
+}
+
+// behaviour C5: the process is killed again and again while it gives leases.
+// No address is given twice, and no acknowledged lease is forgotten.
+func TestAProcessThatIsKilledForgetsNothing(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	r, err := newRig(ctx, l, t.TempDir(), 3600, nil)
+	require.NoError(t, err)
+	h := l.MustHost(t, "clients")
+	require.NoError(t, r.plug(ctx, h, "eth0", ""))
+	told := map[string]string{} // address -> hardware address
+	for round := range 25 {
+		swarm, err := h.Start(lab.Spec{Args: []string{os.Args[0]}, Env: []string{swarmEnv + "=" + strconv.Itoa(round)}})
+		require.NoError(t, err)
+		require.NoError(t, lab.Until(ctx, 20*time.Second, "some leases", func(context.Context) error {
+			if n := strings.Count(swarm.Output(), "ack "); n < 1+round%3 {
+				return fmt.Errorf("%d", n)
+			}
+			return nil
+		}))
+		require.NoError(t, r.dhcpd.Kill())
+		require.NoError(t, swarm.Kill())
+		for line := range strings.Lines(swarm.Output()) {
+			f := strings.Fields(line)
+			if len(f) != 3 || f[0] != "ack" {
+				continue
+			}
+			before, twice := told[f[2]]
+			require.False(t, twice && before != f[1], "%s was given to %s and to %s", f[2], before, f[1])
+			told[f[2]] = f[1]
+		}
+		rows, err := r.leases(ctx)
+		require.NoError(t, err)
+		stored := map[string]string{}
+		for _, x := range rows {
+			stored[x.IP] = x.MACAddress
+		}
+		for ip, mac := range told {
+			require.Equal(t, mac, stored[ip], "round %d: %s is forgotten", round, ip)
+		}
+		require.NoError(t, r.start(ctx))
+	}
+	require.Greater(t, len(told), 25)
+	t.Logf("%d leases over 25 kills", len(told))
+	require.NoDirExists(t, filepath.Join(r.dir, "state", "leases.journal.damaged-1"))
+}
+
+// behaviours B5, C8: the server's socket is on the VLAN's device alone.
+func TestTheServerListensOnItsDeviceAlone(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	r, err := newRig(ctx, l, t.TempDir(), 3600, nil)
+	require.NoError(t, err)
+	out, err := r.server.Run(ctx, "ss", "-H", "-l", "-n", "-u")
+	require.NoError(t, err)
+	require.Contains(t, out, serverIP+"%"+device+":67")
+	require.Equal(t, 1, strings.Count(out, "\n"))
+	pid, err := r.dhcpd.PID()
+	require.NoError(t, err)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	require.Contains(t, string(status), "CapEff:\t0000000000002000", "NET_RAW and nothing else")
+}
