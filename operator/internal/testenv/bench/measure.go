@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	agentv1 "github.com/densityops/oooi/operator/api/agent/v1"
+	"github.com/densityops/oooi/operator/internal/testenv"
+)
+
+// measure settles, rests, restarts, and lets attachments come and go.
+func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
+	if err := b.startOperator(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return nil, err
+	}
+	before, err := writes()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("attaching %d clusters\n", b.attachments)
+	started := time.Now()
+	if err := b.attach(ctx); err != nil {
+		return nil, err
+	}
+	attached := time.Since(started)
+	if err := b.allReady(ctx); err != nil {
+		return nil, err
+	}
+	settled := time.Since(started)
+	if err := b.quiet(ctx); err != nil {
+		return nil, err
+	}
+	after, err := writes()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("attached in %.1f s, settled after %.1f s\n", attached.Seconds(), settled.Seconds())
+	if err := pause(ctx, 10*time.Second); err != nil {
+		return nil, err
+	}
+	steady, err := writes()
+	if err != nil {
+		return nil, err
+	}
+	heap, err := metric("go_memstats_heap_inuse_bytes")
+	if err != nil {
+		return nil, err
+	}
+	resident, err := b.resident()
+	if err != nil {
+		return nil, err
+	}
+	changes, err := b.changes(ctx, rounds)
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		barred("operator.settle_s", settled.Seconds(), 60),
+		barred("operator.writes_per_attachment", (after-before)/float64(b.attachments), 5),
+		barred("operator.writes_in_10_s_at_rest", steady-after, 0),
+		barred("operator.rss_mb", resident, 128),
+		barred("operator.heap_mb", heap/(1<<20), 128),
+		barred("operator.change_to_snapshots_ms_p99", percentile(changes, 0.99), 200),
+		barred("operator.change_to_snapshots_ms_p50", percentile(changes, 0.5), 200),
+	}, nil
+}
+
+// metric sums a metric of the operator over its labels.
+func metric(name string) (float64, error) {
+	resp, err := http.Get("http://" + metricsAddress + "/metrics") //nolint:noctx // loopback
+	if err != nil {
+		return 0, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	sum, found := 0.0, false
+	scanner := bufio.NewScanner(resp.Body)
+	for scanner.Scan() {
+		line := scanner.Text()
+		if !strings.HasPrefix(line, name) || strings.HasPrefix(line, "#") {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading metrics: %w", err)
+		}
+		sum, found = sum+value, true
+	}
+	if !found {
+		return 0, fmt.Errorf("no metric %s", name)
+	}
+	return sum, nil
+}
+
+func writes() (float64, error) { return metric("oooi_operator_api_writes_total{") }
+
+// quiet waits until the operator has written nothing for three seconds.
+func (b *bench) quiet(ctx context.Context) error {
+	deadline := time.Now().Add(3 * time.Minute)
+	last, since := -1.0, time.Now()
+	for {
+		n, err := writes()
+		switch {
+		case err == nil && n == last && time.Since(since) > 3*time.Second:
+			return nil
+		case err != nil || n != last:
+			last, since = n, time.Now()
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(errors.New("the operator does not come to rest"), err)
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// stream of one child.
+type stream struct {
+	kind     string
+	snapshot chan *agentv1.Snapshot
+}
+
+// changes lets one attachment more come and go, each time of another Infra, and
+// measures until all three snapshots of the Infra have it.
+func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error) {
+	fmt.Printf("%d attachments come and go\n", rounds)
+	var out []time.Duration
+	streams := map[string][]*stream{}
+	for i := range b.infras {
+		infra := b.infraOf(i)
+		for component, suffix := range map[string]string{"dhcpd": "-dhcp", "coredns": "-dns", "xds-manager": "-proxy"} {
+			s, err := b.watch(ctx, component, infra+suffix)
+			if err != nil {
+				return nil, err
+			}
+			streams[infra] = append(streams[infra], s)
+		}
+	}
+	for round := range rounds {
+		i := b.attachments + round%b.infras
+		a := b.attachment(i)
+		list := streams[b.infraOf(i)]
+		for _, s := range list {
+			drain(s)
+		}
+		started := time.Now()
+		if err := b.env.Create(ctx, a); err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			if err := s.until(ctx, name(i)); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, time.Since(started))
+		if err := b.env.Client.Delete(ctx, a); err != nil {
+			return nil, fmt.Errorf("deleting an attachment: %w", err)
+		}
+		if err := pause(ctx, 1500*time.Millisecond/time.Duration(min(b.infras, 3))); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func drain(s *stream) {
+	for {
+		select {
+		case <-s.snapshot:
+		default:
+			return
+		}
+	}
+}
+
+// until the snapshot names the cluster.
+func (s *stream) until(ctx context.Context, cluster string) error {
+	timer := time.NewTimer(30 * time.Second)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return fmt.Errorf("the %s snapshot never named %s", s.kind, cluster)
+		case snapshot := <-s.snapshot:
+			if strings.Contains(snapshot.String(), cluster) {
+				return nil
+			}
+		}
+	}
+}
+
+// watch opens a child's stream as its agent does.
+func (b *bench) watch(ctx context.Context, component, child string) (*stream, error) {
+	config := &corev1.ConfigMap{}
+	if err := b.env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: child}, config); err != nil {
+		return nil, fmt.Errorf("reading the ConfigMap of %s: %w", child, err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(config.Data["ca.crt"]))
+	token, err := b.env.Token(ctx, namespace, child, "oooi-hub")
+	if err != nil {
+		return nil, err
+	}
+	creds := credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "oooi-hub." + testenv.Namespace + ".svc", MinVersion: tls.VersionTLS13})
+	conn, err := grpc.NewClient(hubAddress, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		return nil, fmt.Errorf("dialling the hub: %w", err)
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	watch, err := agentv1.NewAgentServiceClient(conn).Watch(ctx, &agentv1.WatchRequest{
+		Component: component, Contract: "agent.v1", Namespace: namespace, Name: child,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", child, err)
+	}
+	s := &stream{kind: component, snapshot: make(chan *agentv1.Snapshot, 64)}
+	first, err := watch.Recv()
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", child, err)
+	}
+	s.snapshot <- first.GetSnapshot()
+	go func() {
+		for {
+			resp, err := watch.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case s.snapshot <- resp.GetSnapshot():
+			default: // nobody waits for it
+			}
+		}
+	}()
+	return s, nil
+}
