@@ -207,7 +207,7 @@ func TestForwardingIsReportedWithoutTheFence(t *testing.T) {
 	w.until(5*time.Second, "the problem goes away", func() bool { return w.metric(`oooi_xds_problems{reason="ForwardingEnabled"}`) == 0 })
 }
 
-// behaviour E12; hazards 177, 178.
+// behaviour E5, E12; hazards 177, 178.
 func TestTheAccessLogNamesWhatIsNeededAndCanBeSwitched(t *testing.T) {
 	w := newWorld(t).start()
 	held := w.open(3, WorkerA, 6443, Named(""), "a-api")
@@ -238,6 +238,9 @@ func TestTheAccessLogNamesWhatIsNeededAndCanBeSwitched(t *testing.T) {
 	}
 	refused := line("www.example.net")
 	require.Equal(t, "NR", refused["flags"], "closed connections are logged with their reason")
+	counted, err := w.Stat(t.Context(), "listener.192.0.2.4_443.no_filter_chain_match")
+	require.NoError(t, err)
+	require.Equal(t, 1, counted, "and counted")
 	require.Contains(t, refused["source"], Stranger.String()+":")
 
 	w.edit(func(p map[string]any) { p["accessLog"] = false })
