@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -103,14 +104,16 @@ func median(fs []figures, get func(figures) float64) float64 {
 	return v[len(v)/2]
 }
 
-// compare makes the rows; a bar of 0 is a figure that is shown without one.
+// compare makes the rows; a bar of 0 is a figure that is shown without one. A
+// row shows the round whose ratio is the median: both sides of it were measured
+// within a minute, so the machine's load weighs on them alike.
 func compare(fs map[string][]figures) []row {
-	cpu := func(f figures) float64 { return f.CPU }
 	var rows []row
-	add := func(id string, ours float64, peer string, theirs, bar float64) {
-		r := row{ID: id, Ours: ours, Peer: peer, Theirs: theirs, Bar: bar}
-		if theirs != 0 {
-			r.Ratio = ours / theirs
+	add := func(id, ours, name, peer string, bar float64) {
+		r := row{ID: id, Peer: name, Bar: bar}
+		r.Ours, r.Theirs = medianRound(fs[ours], fs[peer])
+		if r.Theirs != 0 {
+			r.Ratio = r.Ours / r.Theirs
 		}
 		r.OK = bar == 0 || r.Ratio <= bar
 		rows = append(rows, r)
@@ -119,14 +122,27 @@ func compare(fs map[string][]figures) []row {
 		name string
 		bar  float64
 	}{{"view-errors-prometheus-file", 0.6}, {"whoami", 1.15}, {"file", 0}, {"view-hosts-templates", 0}, {"knot", 0}, {"unbound", 0}} {
-		id := fmt.Sprintf("%s/%d", p.name, middle)
-		add("dns.cpu_us_per_query", median(fs["ours/100"], cpu), p.name, median(fs[id], cpu), p.bar)
+		add("dns.cpu_us_per_query", fmt.Sprintf("ours/%d", middle), p.name, fmt.Sprintf("%s/%d", p.name, middle), p.bar)
 	}
-	// Flat from 10 to 1000 clusters: no more than a tenth above either neighbour.
-	for _, n := range []int{100, 1000} {
-		add(fmt.Sprintf("dns.cpu_us_per_query_%d", n), median(fs[fmt.Sprintf("ours/%d", n)], cpu), "ours/10", median(fs["ours/10"], cpu), 1.1)
+	// Flat from 10 to 1000 clusters.
+	for _, n := range sizes[1:] {
+		add(fmt.Sprintf("dns.cpu_us_per_query_%d", n), fmt.Sprintf("ours/%d", n), "ours/10", "ours/10", 1.1)
 	}
 	return rows
+}
+
+// medianRound is what both sides took in the round whose ratio is the median.
+func medianRound(ours, theirs []figures) (x, y float64) {
+	order := make([]int, min(len(ours), len(theirs)))
+	for k := range order {
+		order[k] = k
+	}
+	if len(order) == 0 {
+		return 0, 0
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ours[a].CPU/theirs[a].CPU, ours[b].CPU/theirs[b].CPU) })
+	k := order[len(order)/2]
+	return ours[k].CPU, theirs[k].CPU
 }
 
 func report(file string, res result) error {
