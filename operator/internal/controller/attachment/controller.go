@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -66,7 +68,9 @@ type stepResult struct {
 func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAttachment) (reconcile.Result, error) {
 	c.Gatherer.Started(client.ObjectKeyFromObject(a))
 	if a.DeletionTimestamp != nil {
-		return outcome.Result(c.release(ctx, a))
+		before := a.DeepCopy()
+		err := c.release(ctx, a)
+		return outcome.Result(err, c.reportRelease(ctx, before, a, err))
 	}
 	w, err := c.World.ForAttachment(ctx, a)
 	if err != nil {
@@ -84,8 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 	p.external = c.external(ctx, p)
 	p.apps = c.apps(ctx, p)
 	report(p, policyErr)
-	writer := status.Everything(c.Client, status.OwnerController, nil, []string{v1alpha1.ConditionProgrammed})
-	statusErr := writer.Patch(ctx, before, a)
+	statusErr := c.statusWriter().Patch(ctx, before, a)
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, a)
 	}
@@ -118,6 +121,25 @@ func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttach
 		return err
 	}
 	return c.setFinalizer(ctx, a, false)
+}
+
+// reportRelease says what holds up a deletion; nothing once it is done.
+func (c *Controller) reportRelease(ctx context.Context, before, a *v1alpha1.InfraClusterAttachment, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionDegraded} {
+		cond := outcome.Condition(conditionType, a.Generation, err)
+		if conditionType == v1alpha1.ConditionDegraded {
+			cond.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&a.Status.Conditions, cond)
+	}
+	return c.statusWriter().Patch(ctx, before, a)
+}
+
+func (c *Controller) statusWriter() *status.Writer {
+	return status.Everything(c.Client, status.OwnerController, nil, []string{v1alpha1.ConditionProgrammed})
 }
 
 func (c *Controller) setFinalizer(ctx context.Context, a *v1alpha1.InfraClusterAttachment, present bool) error {
