@@ -49,26 +49,8 @@ func EncodeDHCP(child *v1alpha1.DHCPServer) (*agentpb.Snapshot, error) {
 	if s.UnknownClients == v1alpha1.UnknownClientsIgnore {
 		c.UnknownClients = agentpb.UnknownClients_UNKNOWN_CLIENTS_IGNORE
 	}
-	for _, e := range s.ExcludedRanges {
-		r, err := plan.ParseRange(string(e))
-		if err != nil {
-			return nil, err
-		}
-		c.ExcludedRanges = append(c.ExcludedRanges, &agentpb.AddressRange{Start: r.First.String(), End: r.Last.String()})
-	}
-	for _, o := range s.Options {
-		value, err := plan.OptionBytes(o)
-		if err != nil {
-			return nil, err
-		}
-		c.Options = append(c.Options, &agentpb.DHCPOption{Code: uint32(o.Code), Value: value})
-	}
-	for _, r := range s.Reservations {
-		mac, err := plan.ParseMAC(r.MACAddress)
-		if err != nil {
-			return nil, err
-		}
-		c.Reservations = append(c.Reservations, &agentpb.DHCPReservation{MacAddress: mac.String(), Ip: string(r.IP), Hostname: r.Hostname})
+	if err := encodeLists(s, c); err != nil {
+		return nil, err
 	}
 	for _, n := range s.NetworkAttachments {
 		c.NetworkAttachments = append(c.NetworkAttachments, &agentpb.NetworkAttachment{Namespace: string(n.Namespace), Name: string(n.Name)})
@@ -82,6 +64,32 @@ func EncodeDHCP(child *v1alpha1.DHCPServer) (*agentpb.Snapshot, error) {
 		c.VmiNamespaces = []string{child.Namespace}
 	}
 	return seal(child, c, &agentpb.Snapshot{Config: &agentpb.Snapshot_Dhcp{Dhcp: c}})
+}
+
+// encodeLists adds what is parsed entry by entry.
+func encodeLists(s v1alpha1.DHCPServerSpec, c *agentpb.DHCPConfig) error {
+	for _, e := range s.ExcludedRanges {
+		r, err := plan.ParseRange(string(e))
+		if err != nil {
+			return err
+		}
+		c.ExcludedRanges = append(c.ExcludedRanges, &agentpb.AddressRange{Start: r.First.String(), End: r.Last.String()})
+	}
+	for _, o := range s.Options {
+		value, err := plan.OptionBytes(o)
+		if err != nil {
+			return err
+		}
+		c.Options = append(c.Options, &agentpb.DHCPOption{Code: uint32(o.Code), Value: value})
+	}
+	for _, r := range s.Reservations {
+		mac, err := plan.ParseMAC(r.MACAddress)
+		if err != nil {
+			return err
+		}
+		c.Reservations = append(c.Reservations, &agentpb.DHCPReservation{MacAddress: mac.String(), Ip: string(r.IP), Hostname: r.Hostname})
+	}
+	return nil
 }
 
 // EncodeDNS makes the snapshot of a DNSServer.

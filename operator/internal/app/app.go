@@ -139,10 +139,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err := a.followChildren(ctx); err != nil {
 		return nil, err
 	}
-	parts := []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable()}
-	if o.OpenShift && o.SCC == render.SCCMinimal {
-		parts = append(parts, constraints{mgr.GetClient(), o.Logger})
-	}
+	parts := []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, mgr.GetClient()}}
 	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("adding a part: %w", err)

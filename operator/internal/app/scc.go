@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,24 +22,25 @@ const constraintsRetry = 30 * time.Second
 
 // constraints makes DHCP's SecurityContextConstraints at the start (--scc=minimal).
 type constraints struct {
-	client client.Client
-	log    *slog.Logger
+	options Options
+	client  client.Client
 }
 
 // Start tries until it has succeeded once.
 func (c constraints) Start(ctx context.Context) error {
-	for {
+	for c.options.OpenShift && c.options.SCC == render.SCCMinimal {
 		err := EnsureDHCPConstraints(ctx, c.client)
 		if err == nil {
 			return nil
 		}
-		c.log.Error("making the SecurityContextConstraints of DHCP", "err", err)
+		c.options.Logger.Error("making the SecurityContextConstraints of DHCP", "err", err)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(constraintsRetry):
 		}
 	}
+	return nil
 }
 
 // EnsureDHCPConstraints applies DHCP's SecurityContextConstraints (behaviour B2).

@@ -34,17 +34,24 @@ func (j *judge) admit() (string, metav1.Condition) {
 		}
 		return no(v1alpha1.ReasonMissingAPI, "the cluster does not serve HyperShift's HostedCluster and HostedControlPlane")
 	}
-	owner, there := j.controlPlaneOwner()
-	if j.hosted == nil {
-		if before != "" && there && owner == j.cluster.String() {
-			return stale("HostedCluster " + j.cluster.String() + " is gone, its control plane is still there")
-		}
-		return no(v1alpha1.ReasonHostedClusterNotFound, "HostedCluster %s does not exist", j.cluster)
+	if j.hosted != nil {
+		return j.admitTo(before, no, stale)
 	}
+	if owner, there := j.controlPlaneOwner(); before != "" && there && owner == j.cluster.String() {
+		return stale("HostedCluster " + j.cluster.String() + " is gone, its control plane is still there")
+	}
+	return no(v1alpha1.ReasonHostedClusterNotFound, "HostedCluster %s does not exist", j.cluster)
+}
+
+// admitTo decides about a HostedCluster that is there.
+func (j *judge) admitTo(before string, no func(reason, format string, args ...any) (string, metav1.Condition),
+	stale func(what string) (string, metav1.Condition),
+) (string, metav1.Condition) {
 	if !j.permitted() {
 		return no(v1alpha1.ReasonHostedClusterRefNotPermitted, "HostedCluster %s lies in another namespace, and its annotation %s does not name %s",
 			j.cluster, AnnotationAllowedNamespaces, j.attachment.Namespace)
 	}
+	owner, there := j.controlPlaneOwner()
 	uid := uidOf(j.hosted)
 	switch {
 	case there && owner == j.cluster.String():

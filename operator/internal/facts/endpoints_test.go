@@ -32,7 +32,7 @@ func good(h *hyperv1.HostedCluster) {
 	}
 }
 
-// behaviour F2; case C43; hazards 1, 2
+// behaviour F2; case C43; hazards 1, 2.
 func TestEndpointMismatch(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -105,7 +105,7 @@ func TestEndpointMismatch(t *testing.T) {
 	}
 }
 
-// behaviour F2; case C43; hazard 240
+// behaviour F2; case C43; hazard 240.
 func TestClusterProxyBypassesVLAN(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -207,7 +207,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// behaviour F1; cases C39, C42; hazards 5, 6, 7, 250
+// behaviour F1; cases C39, C42; hazards 5, 6, 7, 250.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	at := func(ago time.Duration) *metav1.Time { x := metav1.NewTime(noon.Add(-ago)); return &x }

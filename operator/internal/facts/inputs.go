@@ -26,18 +26,7 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 	for i := range w.Attachments {
 		in.Attachments = append(in.Attachments, attachmentOf(&w.Attachments[i]))
 	}
-	for i := range w.DHCPServers {
-		if d := &w.DHCPServers[i]; isChild(d, infra, render.ComponentDHCP) && d.Status.Agent != nil {
-			in.Bindings = append(in.Bindings, bindingsOf(d.Status.Agent.Bindings)...)
-		}
-	}
-	for i := range w.ProxyServers {
-		if p := &w.ProxyServers[i]; isChild(p, infra, render.ComponentProxy) {
-			for _, l := range p.Spec.ExternalListeners {
-				in.Listeners = append(in.Listeners, plan.HeldPort{Attachment: string(l.Name), Port: uint16(l.Port)})
-			}
-		}
-	}
+	readChildren(w, infra, &in)
 	for i := range w.NetworkAttachments {
 		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
 	}
@@ -51,6 +40,22 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 		}
 	}
 	return in
+}
+
+// readChildren reads back what the Infra's own children hold.
+func readChildren(w World, infra *v1alpha1.Infra, in *plan.Inputs) {
+	for i := range w.DHCPServers {
+		if d := &w.DHCPServers[i]; isChild(d, infra, render.ComponentDHCP) && d.Status.Agent != nil {
+			in.Bindings = append(in.Bindings, bindingsOf(d.Status.Agent.Bindings)...)
+		}
+	}
+	for i := range w.ProxyServers {
+		if p := &w.ProxyServers[i]; isChild(p, infra, render.ComponentProxy) {
+			for _, l := range p.Spec.ExternalListeners {
+				in.Listeners = append(in.Listeners, plan.HeldPort{Attachment: string(l.Name), Port: uint16(l.Port)})
+			}
+		}
+	}
 }
 
 // isChild says whether o is an Infra's own child: a user may have made one of

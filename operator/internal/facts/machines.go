@@ -76,15 +76,17 @@ func (j *judge) machines() []Machine {
 	}
 	var out []Machine
 	for _, m := range j.w.Machines {
-		if m.Namespace != j.controlPlane || len(pools) == 0 || m.NodePool != (plan.Key{}) && !pools[m.NodePool] {
-			continue
-		}
-		gone := m.Deleting && j.w.VMIs != nil && !j.w.VMIs[plan.Key{Namespace: m.Namespace, Name: cmp.Or(m.VM, m.Name)}]
-		if !gone {
+		member := m.NodePool == (plan.Key{}) || pools[m.NodePool]
+		if m.Namespace == j.controlPlane && len(pools) > 0 && member && !j.gone(m) {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// gone: the machine is being deleted, and its VMI is no more.
+func (j *judge) gone(m Machine) bool {
+	return m.Deleting && j.w.VMIs != nil && !j.w.VMIs[plan.Key{Namespace: m.Namespace, Name: cmp.Or(m.VM, m.Name)}]
 }
 
 // hold keeps an address that has vanished from its Machine for one lease time,

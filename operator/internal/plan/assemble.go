@@ -131,16 +131,8 @@ func (w *world) inForce(own []*candidate, ports map[string]uint16) []v1alpha1.At
 		recorded[string(r.Attachment)] = r
 	}
 	for _, c := range own {
-		r := v1alpha1.AttachmentInForce{Attachment: v1alpha1.ObjectName(c.Name), ExternalPort: v1alpha1.Port(ports[c.Name])}
-		if c.included() {
-			r.Domain, r.HostedClusterUID = v1alpha1.DomainName(c.domain), c.HostedClusterUID
-		}
-		if c.wantsApps() && c.appsRange.IsValid() {
-			http, https := AppsPorts(c.Spec.AppsIngress.Ports)
-			r.Range, r.HTTPPort, r.HTTPSPort = v1alpha1.IPv4Range(c.appsRange.String()), v1alpha1.Port(http), v1alpha1.Port(https)
-		} else if leaving(c.Attachment) {
-			r.Range = recorded[c.Name].Range
-		}
+		r := c.holds(recorded[c.Name])
+		r.ExternalPort = v1alpha1.Port(ports[c.Name])
 		if r != (v1alpha1.AttachmentInForce{Attachment: r.Attachment}) {
 			out = append(out, r)
 		}
@@ -156,6 +148,21 @@ func (w *world) inForce(own []*candidate, ports map[string]uint16) []v1alpha1.At
 		out = out[:MaxAttachments]
 	}
 	return out
+}
+
+// holds are the claims of one attachment that were met.
+func (c *candidate) holds(recorded v1alpha1.AttachmentInForce) v1alpha1.AttachmentInForce {
+	r := v1alpha1.AttachmentInForce{Attachment: v1alpha1.ObjectName(c.Name)}
+	if c.included() {
+		r.Domain, r.HostedClusterUID = v1alpha1.DomainName(c.domain), c.HostedClusterUID
+	}
+	if c.wantsApps() && c.appsRange.IsValid() {
+		http, https := AppsPorts(c.Spec.AppsIngress.Ports)
+		r.Range, r.HTTPPort, r.HTTPSPort = v1alpha1.IPv4Range(c.appsRange.String()), v1alpha1.Port(http), v1alpha1.Port(https)
+	} else if leaving(c.Attachment) {
+		r.Range = recorded.Range
+	}
+	return r
 }
 
 // problems are all that was found wrong, sorted.
@@ -186,8 +193,10 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 		}
 	}
 	if len(tooMany) > 0 {
-		add("Infra", infra, Reason{v1alpha1.ReasonTooManyAttachments,
-			fmt.Sprintf("an Infra serves at most %d attachments; left out: %s", MaxAttachments, listed(tooMany))})
+		add("Infra", infra, Reason{
+			v1alpha1.ReasonTooManyAttachments,
+			fmt.Sprintf("an Infra serves at most %d attachments; left out: %s", MaxAttachments, listed(tooMany)),
+		})
 	}
 	sortProblems(out)
 	return slices.Compact(out)

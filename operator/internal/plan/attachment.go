@@ -114,9 +114,14 @@ func checkPorts(p v1alpha1.AppsPorts) string {
 		return fmt.Sprintf("appsIngress.ports.http and https must differ, both are %d", http)
 	}
 	for _, port := range []uint16{http, https} {
-		if port == 9901 || port >= 9090 && port <= 9099 || port >= 20000 && port <= 20999 {
+		if isProxysOwn(port) {
 			return fmt.Sprintf("appsIngress.ports.http and https must not be 9901, 9090-9099 or 20000-20999: %d", port)
 		}
 	}
 	return ""
+}
+
+// isProxysOwn: the proxy's pod listens there for others than tenants.
+func isProxysOwn(port uint16) bool {
+	return port == 9901 || port >= 9090 && port <= 9099 || port >= 20000 && port <= 20999
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -130,14 +131,22 @@ func checkBackend(b v1alpha1.ProxyBackend) []string {
 		}
 	}
 	for _, e := range b.Endpoints {
-		if (e.IP != "") == (e.Hostname != "") {
-			fault("exactly one of ip and hostname is required")
-		}
-		if _, err := ParseIPv4(string(e.IP)); e.IP != "" && err != nil {
+		if err := checkEndpoint(e); err != nil {
 			fault("%v", err)
 		}
 	}
 	return faults
+}
+
+func checkEndpoint(e v1alpha1.ProxyEndpoint) error {
+	if (e.IP != "") == (e.Hostname != "") {
+		return errors.New("exactly one of ip and hostname is required")
+	}
+	if e.IP == "" {
+		return nil
+	}
+	_, err := ParseIPv4(string(e.IP))
+	return err
 }
 
 // checkServer checks what every child has: a network and an address in it.

@@ -45,7 +45,7 @@ func TestEveryConditionIsSet(t *testing.T) {
 	}
 }
 
-// behaviour B7
+// behaviour B7.
 func TestDisabledComponentIsRetained(t *testing.T) {
 	t.Parallel()
 	p := plan.For(plan.Inputs{Infra: vlan(noDHCP)})

@@ -202,6 +202,13 @@ func sameNetwork(a, b NetworkAttachment) bool {
 // sourceClaims are who claims each worker address.
 type sourceClaims map[netip.Addr][]int
 
+// add a claim, once.
+func (s sourceClaims) add(a netip.Addr, who int) {
+	if !slices.Contains(s[a], who) {
+		s[a] = append(s[a], who)
+	}
+}
+
 // ambiguous are the addresses that two and more claim, sorted.
 func (s sourceClaims) ambiguous() []netip.Addr {
 	var out []netip.Addr

@@ -12,7 +12,7 @@ import (
 
 func keepOldest(s *v1alpha1.InfraSpec) { s.ConflictPolicy = v1alpha1.ConflictPolicyKeepOldest }
 
-// behaviours F0, F4, A9; hazards 144, 206
+// behaviours F0, F4, A9; hazards 144, 206.
 func TestAttachmentsThatCollide(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -199,7 +199,7 @@ func TestNoAttachmentIsReady(t *testing.T) {
 	require.False(t, p.ComponentStatus().ProxyReady)
 }
 
-// behaviour A9
+// behaviour A9.
 func TestNewestBeyondTheLimitAreLeftOut(t *testing.T) {
 	t.Parallel()
 	in := plan.Inputs{Infra: vlan()}

@@ -17,28 +17,19 @@ const (
 // must never reach another cluster's names. wanting are sorted by name.
 func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
 	out := map[string]uint16{}
-	used := map[uint16]bool{}
 	wants := map[string]bool{}
 	for _, c := range wanting {
 		wants[c.Name] = true
 	}
-	keep := func(name string, port uint16) {
-		if port < firstExternalPort || port > lastExternalPort || used[port] || out[name] != 0 {
-			return
+	used := map[uint16]bool{}
+	for _, h := range heldPorts(in) {
+		if h.Port < firstExternalPort || h.Port > lastExternalPort || used[h.Port] || out[h.Attachment] != 0 {
+			continue
 		}
-		used[port] = true
-		if wants[name] {
-			out[name] = port
+		used[h.Port] = true
+		if wants[h.Attachment] {
+			out[h.Attachment] = h.Port
 		}
-	}
-	for _, h := range sortHeld(in.Listeners) {
-		keep(h.Attachment, h.Port)
-	}
-	for _, r := range sortInForce(in.Infra.InForce) {
-		keep(string(r.Attachment), uint16(r.ExternalPort))
-	}
-	for _, h := range sortHeld(in.HeldPorts) {
-		keep(h.Attachment, h.Port)
 	}
 	next := uint16(firstExternalPort)
 	for _, c := range wanting {
@@ -55,6 +46,16 @@ func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
 		out[c.Name] = next
 	}
 	return out
+}
+
+// heldPorts are what the proxy has, what the status records and where Services
+// lead, in the order in which they count.
+func heldPorts(in Inputs) []HeldPort {
+	out := sortHeld(in.Listeners)
+	for _, r := range sortInForce(in.Infra.InForce) {
+		out = append(out, HeldPort{string(r.Attachment), uint16(r.ExternalPort)})
+	}
+	return append(out, sortHeld(in.HeldPorts)...)
 }
 
 // externalListeners are the proxy's, sorted by name. One of an attachment that

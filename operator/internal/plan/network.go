@@ -130,8 +130,10 @@ func (n *network) parsePool(d v1alpha1.InfraDHCP) {
 		field string
 		addr  netip.Addr
 	}{
-		{"networkConfig.gateway", n.gateway}, {"infraComponents.dhcp.serverIP", n.dhcp},
-		{"infraComponents.dns.serverIP", n.dns}, {"infraComponents.proxy.serverIP", n.proxy},
+		{"networkConfig.gateway", n.gateway},
+		{"infraComponents.dhcp.serverIP", n.dhcp},
+		{"infraComponents.dns.serverIP", n.dns},
+		{"infraComponents.proxy.serverIP", n.proxy},
 	} {
 		if pool.Contains(taken.addr) {
 			fault("%s %s must not lie in the range %s", taken.field, taken.addr, pool)

@@ -180,7 +180,7 @@ func TestPoolExcludesWhatIsTaken(t *testing.T) {
 	}, p.DHCP.Spec.ExcludedRanges)
 }
 
-// behaviour C2
+// behaviour C2.
 func TestLeasedResolvers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

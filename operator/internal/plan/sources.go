@@ -16,12 +16,51 @@ import (
 func sourcesOf(in Inputs, n *network, own []*candidate, taken spans) (map[Key][]netip.Addr, []Problem) {
 	leased := leasesByAddress(in.Bindings)
 	reserved := n.reserved()
-	claims, held := sourceClaims{}, sourceClaims{}
-	claim := func(to sourceClaims, a netip.Addr, who int) {
-		if isHost(n.cidr, a) && !slices.Contains(reserved, a) && !taken.contain(a) && !slices.Contains(to[a], who) {
-			to[a] = append(to[a], who)
+	usable := func(a netip.Addr) bool {
+		return isHost(n.cidr, a) && !slices.Contains(reserved, a) && !taken.contain(a)
+	}
+	claims, held := claimsOfMachines(own, leased, usable)
+	owners := ownersOf(own)
+	for a, vm := range leased {
+		for _, i := range owners[vm] {
+			if usable(a) {
+				claims.add(a, i)
+			}
 		}
 	}
+	for a, who := range held {
+		if len(claims[a]) == 0 {
+			claims[a] = who
+		}
+	}
+	return resolveSources(in.Infra.Key, own, claims)
+}
+
+// claimsOfMachines are the addresses that machines claim, and those that are
+// held for them. A guest agent, and so the Machine, says what the tenant likes;
+// the lease says whose the address is.
+func claimsOfMachines(own []*candidate, leased map[netip.Addr]Key, usable func(netip.Addr) bool) (claims, held sourceClaims) {
+	claims, held = sourceClaims{}, sourceClaims{}
+	for i, c := range own {
+		if c.HostedClusterUID == "" {
+			continue
+		}
+		for _, w := range c.Workers {
+			if vm, found := leased[w.Address]; found && vm.Namespace != c.ControlPlaneNamespace || !usable(w.Address) {
+				continue
+			}
+			if w.Held {
+				held.add(w.Address, i)
+				continue
+			}
+			claims.add(w.Address, i)
+		}
+	}
+	return claims, held
+}
+
+// ownersOf are the attachments by the virtual machines of their workers.
+func ownersOf(own []*candidate) map[Key][]int {
 	owners := map[Key][]int{}
 	for i, c := range own {
 		if c.HostedClusterUID == "" {
@@ -31,30 +70,8 @@ func sourcesOf(in Inputs, n *network, own []*candidate, taken spans) (map[Key][]
 			key := Key{c.ControlPlaneNamespace, vm}
 			owners[key] = append(owners[key], i)
 		}
-		for _, w := range c.Workers {
-			// A guest agent, and so the Machine, says what the tenant likes; the
-			// lease says whose the address is.
-			if vm, found := leased[w.Address]; found && vm.Namespace != c.ControlPlaneNamespace {
-				continue
-			}
-			if w.Held {
-				claim(held, w.Address, i)
-				continue
-			}
-			claim(claims, w.Address, i)
-		}
 	}
-	for a, vm := range leased {
-		for _, i := range owners[vm] {
-			claim(claims, a, i)
-		}
-	}
-	for a, who := range held {
-		if len(claims[a]) == 0 {
-			claims[a] = who
-		}
-	}
-	return resolveSources(in.Infra.Key, own, claims)
+	return owners
 }
 
 // resolveSources gives each address to its one claimant.

@@ -9,7 +9,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/plan"
 )
 
-// behaviours F1, F4, E2; cases C32, C39, C42; hazards 5, 6, 7, 34, 237
+// behaviours F1, F4, E2; cases C32, C39, C42; hazards 5, 6, 7, 34, 237.
 func TestSourcesThatSelectAControlPlane(t *testing.T) {
 	t.Parallel()
 	machine := func(vm string) func(*plan.Attachment) {
@@ -136,7 +136,7 @@ func TestSourcesThatSelectAControlPlane(t *testing.T) {
 	}
 }
 
-// behaviour D8
+// behaviour D8.
 func TestWorkersHaveNames(t *testing.T) {
 	t.Parallel()
 	p := plan.For(plan.Inputs{

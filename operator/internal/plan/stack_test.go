@@ -26,7 +26,7 @@ func hostnameOnly(name string) func(*plan.Attachment) {
 	return func(a *plan.Attachment) { a.AppsHostname = name }
 }
 
-// behaviours D1, D2, D3; hazards 146, 148
+// behaviours D1, D2, D3; hazards 146, 148.
 func TestNamesInBothViews(t *testing.T) {
 	t.Parallel()
 	known := workers("192.0.2.101")
@@ -91,7 +91,7 @@ func TestNamesInBothViews(t *testing.T) {
 	}
 }
 
-// behaviour D9; hazards 149, 150
+// behaviour D9; hazards 149, 150.
 func TestInternalProxyService(t *testing.T) {
 	t.Parallel()
 	services := clusterIPs(map[string]string{"proxy": "172.30.20.1"})
@@ -122,7 +122,7 @@ func TestInternalProxyService(t *testing.T) {
 	}
 }
 
-// behaviours E1, E2, E3; hazards 26, 27, 170; case C43
+// behaviours E1, E2, E3; hazards 26, 27, 170; case C43.
 func TestRoutesOfOneCluster(t *testing.T) {
 	t.Parallel()
 	p := plan.For(plan.Inputs{Infra: vlan(), Attachments: []plan.Attachment{
@@ -171,7 +171,7 @@ func TestMissingServiceTakesOneRoute(t *testing.T) {
 	require.Equal(t, []string{"a/oauth"}, names)
 }
 
-// behaviour E4; hazard 166
+// behaviour E4; hazard 166.
 func TestLegacyKonnectivityFallback(t *testing.T) {
 	t.Parallel()
 	off := func(s *v1alpha1.InfraSpec) {
@@ -205,7 +205,7 @@ func TestLegacyKonnectivityFallback(t *testing.T) {
 	}
 }
 
-// behaviour F3
+// behaviour F3.
 func TestExternalListenersKeepTheirPorts(t *testing.T) {
 	t.Parallel()
 	full := func(name string) []string {
@@ -264,7 +264,7 @@ func TestExternalListenersKeepTheirPorts(t *testing.T) {
 	}
 }
 
-// behaviours A2, F5; hazards 70, 129; case C47
+// behaviours A2, F5; hazards 70, 129; case C47.
 func TestRangesAndPortsOfApps(t *testing.T) {
 	t.Parallel()
 	inForce := func(name, r string, http, https v1alpha1.Port) plan.Infra {

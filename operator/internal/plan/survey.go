@@ -185,8 +185,10 @@ func (w *world) internalProxy() (podView, Reason) {
 		if a.Is4() {
 			return podView{declared: true, addr: a}, Reason{}
 		}
-		return podView{declared: true}, Reason{v1alpha1.ReasonInternalProxyServiceUnresolved,
-			fmt.Sprintf("infraComponents.proxy.internalProxyService %s must be an IPv4 address or a Service", name)}
+		return podView{declared: true}, Reason{
+			v1alpha1.ReasonInternalProxyServiceUnresolved,
+			fmt.Sprintf("infraComponents.proxy.internalProxyService %s must be an IPv4 address or a Service", name),
+		}
 	}
 	key, ok := serviceKey(name, w.in.Infra.Namespace)
 	if a, found := w.in.ClusterIPs[key]; ok && found {

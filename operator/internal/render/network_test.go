@@ -13,7 +13,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
-// behaviour B11; hazards 28, 29
+// behaviour B11; hazards 28, 29.
 func TestControlPlanePolicy(t *testing.T) {
 	t.Parallel()
 	services := []v1alpha1.ObservedService{
@@ -41,7 +41,7 @@ func TestControlPlanePolicy(t *testing.T) {
 	require.Empty(t, render.ControlPlanePolicy("x", []render.PolicyPeer{{Namespace: "a", Infra: "b"}}, nil).Spec.Ingress, "without a port nobody is let in")
 }
 
-// behaviour F3
+// behaviour F3.
 func TestExternalService(t *testing.T) {
 	t.Parallel()
 	a := &v1alpha1.InfraClusterAttachment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "example-hcp-a"}}

@@ -94,7 +94,7 @@ func containers(spec corev1.PodSpec) []corev1.Container {
 // (behaviour B5). Nothing else.
 var exceptions = map[string][]corev1.Capability{"dhcpd": {"NET_RAW"}, "fence": {"NET_ADMIN"}}
 
-// behaviours B2, B4, B5, E13; hazard 181
+// behaviours B2, B4, B5, E13; hazard 181.
 func TestPodsKeepToTheRestrictedProfile(t *testing.T) {
 	t.Parallel()
 	for name, objects := range stacks(options()) {
@@ -134,7 +134,7 @@ func hostPorts(c corev1.Container) []int32 {
 	return out
 }
 
-// behaviour B4; hazards 183, 243
+// behaviour B4; hazards 183, 243.
 func TestOnePodAtATime(t *testing.T) {
 	t.Parallel()
 	for name, objects := range stacks(options()) {
