@@ -21,7 +21,7 @@ import (
 // inForce waits until Envoy has accepted the snapshot of that version.
 func (w *world) inForce(version string) {
 	w.t.Helper()
-	require.NoError(w.t, lab.Until(w.t.Context(), 10*time.Second, "version "+version+" is in force", func(ctx context.Context) error {
+	require.NoError(w.t, lab.Until(w.t.Context(), 40*time.Second, "version "+version+" is in force", func(ctx context.Context) error {
 		_, body, err := w.Get(ctx, w.Hub, netip.AddrPortFrom(PodIP, 9090), "/metrics", "")
 		if err == nil && !strings.Contains(body, `oooi_xds_accepted_info{version="`+version+`"} 1`) {
 			err = fmt.Errorf("another one is")

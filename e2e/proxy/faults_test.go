@@ -42,7 +42,7 @@ func TestARejectedListenerIsReportedAndHoldsUpNoOther(t *testing.T) {
 	require.Error(t, w.Ready(t.Context(), 2*time.Second), "a listener is missing")
 	require.LessOrEqual(t, w.metric(`oooi_xds_nacks_total{type="listener"}`), 1.0, "no loop")
 	require.NoError(t, squatter.Close())
-	require.NoError(t, w.Ready(t.Context(), 15*time.Second), "it is tried again after ten seconds")
+	require.NoError(t, w.Ready(t.Context(), 40*time.Second), "it is tried again after ten seconds")
 	require.Equal(t, "a-oauth", w.from(WorkerA, 443, Named(fqdn("oauth", "a")), 0))
 }
 
@@ -105,7 +105,7 @@ func TestASnapshotWithoutOneValidBackendChangesNothing(t *testing.T) {
 	t.Run("one that says there is none empties the routes", func(t *testing.T) {
 		w.edit(func(p map[string]any) { p["backends"], p["externalListeners"] = []any{}, []any{} })
 		w.until(5*time.Second, "nothing listens any more", func() bool { return w.from(WorkerA, 6443, Named(""), 0) == "refused" })
-		require.NoError(t, w.Ready(t.Context(), 2*time.Second), "no backends, no listeners, and ready")
+		require.NoError(t, w.Ready(t.Context(), 10*time.Second), "no backends, no listeners, and ready")
 	})
 }
 

@@ -229,7 +229,7 @@ func (r *Rig) Start(ctx context.Context) error {
 	if err := r.StartEnvoy(ctx); err != nil {
 		return err
 	}
-	return r.Ready(ctx, 30*time.Second)
+	return r.Ready(ctx, 90*time.Second)
 }
 
 // Ready waits until the manager says that the listeners are in force.

@@ -82,10 +82,10 @@ func (w *world) from(source netip.Addr, port uint16, data []byte, chunk int) str
 	return Probe(w.t.Context(), w.VMs, source, netip.AddrPortFrom(VLANIP, port), data, chunk)
 }
 
-// until waits for a condition, at most limit.
+// until waits for a condition. A busy machine gets four times the limit.
 func (w *world) until(limit time.Duration, what string, ok func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, ok, limit, 50*time.Millisecond, what)
+	require.Eventually(w.t, ok, 4*limit, 50*time.Millisecond, what)
 }
 
 // fqdn names a service of an attachment.
