@@ -50,12 +50,12 @@ catalog: $(TOOLS)/opm ## Render the bundle into the file-based catalog and valid
 .PHONY: images
 images: ## Build all images for amd64 and arm64 into bin/images: OCI layouts, archives, SBOMs. No engine is needed.
 	@$(DEBIAN) python3=python3 pip3=python3-pip dpkg-deb=dpkg
-	@$(TIMED) "building images" $(PACKAGING) images $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
+	@$(TIMED) "building images" env $(PACKAGING) images $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
 
 .PHONY: pin
 pin: ## Build the images, write their digests into the table, make bundle and catalog anew.
 	@$(DEBIAN) python3=python3 pip3=python3-pip dpkg-deb=dpkg
-	@$(TIMED) "building images" $(PACKAGING) pin $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
+	@$(TIMED) "building images" env $(PACKAGING) pin $(PACKAGING_FLAGS) -out $(IMAGES_OUT)
 	@$(MAKE) bundle catalog
 
 .PHONY: push-images
