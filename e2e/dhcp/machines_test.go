@@ -102,7 +102,7 @@ func TestAHostileMachine(t *testing.T) {
 	hostile := l.MustHost(t, "hostile")
 	require.NoError(t, r.plug(ctx, hostile, "eth0", "02:66:66:66:66:66", "192.0.2.66/24"))
 	victim := seats[0]
-	flood, err := hostile.Start(lab.Spec{Args: []string{os.Args[0]}, Env: []string{floodEnv + "=" + victim.mac + " " + victim.ip}})
+	flood, err := hostile.Start(lab.Spec{Args: []string{os.Args[0]}, Env: []string{floodEnv + "=" + victim.mac + " " + victim.ip + " " + serverMAC}})
 	require.NoError(t, err)
 	require.NoError(t, lab.Until(ctx, 20*time.Second, "the flood", func(context.Context) error {
 		if sent(flood) < 50000 {

@@ -16,6 +16,7 @@ import (
 // The network of the tests.
 const (
 	serverIP  = "192.0.2.2"
+	serverMAC = "02:00:5e:10:00:02"
 	relayIP   = "192.0.2.250"
 	remoteIP  = "203.0.113.1"
 	device    = "net1"
@@ -61,7 +62,7 @@ func newRig(ctx context.Context, l *lab.Lab, dir string, leaseSeconds int, machi
 	if r.server, err = l.Host("server"); err != nil {
 		return nil, err
 	}
-	if err := r.plug(ctx, r.server, device, "", serverIP+"/24"); err != nil {
+	if err := r.plug(ctx, r.server, device, serverMAC, serverIP+"/24"); err != nil {
 		return nil, err
 	}
 	if err := r.install(ctx); err != nil {

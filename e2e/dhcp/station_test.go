@@ -20,7 +20,7 @@ import (
 // This test program also runs inside of hosts, as a station that sends whatever
 // it likes. These variables tell it so.
 const (
-	floodEnv = "OOOI_E2E_FLOOD" // "MAC IP" of a victim
+	floodEnv = "OOOI_E2E_FLOOD" // "MAC IP SERVERMAC" of a victim and the server
 	swarmEnv = "OOOI_E2E_SWARM" // number of the round
 )
 
@@ -83,13 +83,19 @@ func frame(src, chaddr []byte, typ byte, id uint32, options ...byte) []byte {
 
 // runFlood sends junk, floods of new clients, and RELEASEs and DECLINEs in the
 // victim's name, at up to 100,000 packets a second, until it is killed.
+// It sends them to the server alone: a flood of broadcasts drowns the clients
+// themselves, whatever the server does.
 func runFlood(victim string) error {
-	mac, ip, _ := strings.Cut(victim, " ")
-	hw, err := net.ParseMAC(mac)
+	words := strings.Fields(victim)
+	hw, err := net.ParseMAC(words[0])
 	if err != nil {
 		return err
 	}
-	addr := netip.MustParseAddr(ip).As4()
+	to, err := net.ParseMAC(words[2])
+	if err != nil {
+		return err
+	}
+	addr := netip.MustParseAddr(words[1]).As4()
 	w, err := openWire()
 	if err != nil {
 		return err
@@ -119,6 +125,7 @@ func runFlood(victim string) error {
 				f[i] = byte(rand.Uint32())
 			}
 		}
+		copy(f, to)
 		if _, err := unix.Write(w.fd, f); err != nil && err != unix.ENOBUFS {
 			return err
 		}

@@ -23,8 +23,12 @@ const (
 	maxProbes = 8192
 )
 
-// outcomeProbing is what the metrics call a message whose answer waits.
-const outcomeProbing = "probing"
+// What the metrics call a message whose answer waits, and one whose NAK would
+// have been one too many.
+const (
+	outcomeProbing = "probing"
+	outcomeLimited = "nak_limited"
+)
 
 // pending is a message whose answer waits for a probe.
 type pending struct {

@@ -46,6 +46,7 @@ type Server struct {
 	watch   watch
 	newcome newcomers
 	limit   limiter
+	naks    bucket
 	started bool
 	debug   bool
 	msg     dhcp.Message
@@ -232,6 +233,10 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 		s.probe(c, p.payload, m.MAC, r.IP, now)
 		return
 	}
+	if r.Type == dhcp.Nak && !s.isMachine(m.MAC) && !s.naks.take(now) {
+		s.opts.Observe(m.Type.String(), outcomeLimited)
+		return
+	}
 	s.settled(m, r, now)
 	if r.Answer == nil {
 		return
@@ -242,6 +247,9 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 	}
 	c.queue(size, r.To, r.New)
 }
+
+// isMachine says whether a known machine has this address.
+func (s *Server) isMachine(m lease.MAC) bool { return len(s.handler.Directory.VMs(m)) > 0 }
 
 // settled counts and logs a message that has got its answer, or none.
 func (s *Server) settled(m *dhcp.Message, r dhcp.Result, now time.Time) {

@@ -444,3 +444,18 @@ func TestKnownMachinesHaveALaneOfTheirOwn(t *testing.T) {
 	require.Equal(t, "vm", ask(1).HostName(), "more machines than the filter can name")
 	require.Equal(t, dhcpv4.MessageTypeNak, ask(2).MessageType())
 }
+
+// A stranger cannot have us flood the network with NAKs.
+func TestNaksForStrangersAreLimited(t *testing.T) {
+	b := bucket{}
+	begin := time.Unix(1000, 0)
+	given := 0
+	for range 5000 {
+		if b.take(begin) {
+			given++
+		}
+	}
+	require.Equal(t, nakBurst, given)
+	require.False(t, b.take(begin.Add(time.Millisecond)))
+	require.True(t, b.take(begin.Add(time.Second)))
+}

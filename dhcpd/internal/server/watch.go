@@ -146,6 +146,30 @@ func reasonOf(err error) string {
 	return "other"
 }
 
+// A NAK is a broadcast that every machine has to look at, and anybody can ask
+// for one. Strangers get this many a second, and a burst of them; who gets none
+// asks again.
+const (
+	nakRate  = 100
+	nakBurst = 500
+)
+
+// bucket is a token bucket.
+type bucket struct {
+	tokens float64
+	last   time.Time
+}
+
+func (b *bucket) take(now time.Time) bool {
+	b.tokens = min(nakBurst, b.tokens+nakRate*now.Sub(b.last).Seconds())
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
 // limiter lets one log line of a kind pass every ten seconds.
 type limiter struct{ last map[string]time.Time }
 
