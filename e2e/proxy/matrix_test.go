@@ -40,8 +40,6 @@ func (w *world) matrix(t *testing.T) {
 		a, b, unknown string
 	}
 	same := func(hello string, data []byte, want string) row { return row{hello, data, want, want, want} }
-	over := Hello{Name: []byte(fqdn("api", "b")), Pad: 20000, Record: 16000}.Bytes()
-	big := Hello{Name: []byte(fqdn("api", "b")), Pad: 15000}.Bytes()
 	table := map[uint16][]row{
 		6443: {
 			same("own API name of A", Named(fqdn("api", "a")), "a-api"),
@@ -56,8 +54,8 @@ func (w *world) matrix(t *testing.T) {
 			{"trailing dot", Named(fqdn("api", "b") + "."), "a-api", "b-api", closed},
 			{"an address as name", Named("192.0.2.4"), "a-api", "b-api", closed},
 			{"plain HTTP", []byte("GET /version HTTP/1.1\r\nHost: x\r\n\r\n"), "a-api", "b-api", closed},
-			same("15,000 bytes of hello", big, "b-api"),
-			{"more than 16 KiB of hello", over, "a-api", "b-api", closed},
+			same("15,000 bytes of hello", Hello{Name: []byte(fqdn("api", "b")), Pad: 15000}.Bytes(), "b-api"),
+			{"more than 16 KiB of hello", oversized(), "a-api", "b-api", closed},
 		},
 		443: {
 			same("oauth of A", Named(fqdn("oauth", "a")), "a-oauth"),
@@ -81,7 +79,7 @@ func (w *world) matrix(t *testing.T) {
 			same("empty name", Hello{Name: []byte{}}.Bytes(), closed),
 			same("a NUL in the name", Named("oauth\x00.example-hcp-a.clusters.example.com"), closed),
 			same("plain HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), closed),
-			same("more than 16 KiB of hello", over, closed),
+			same("more than 16 KiB of hello", oversized(), closed),
 		},
 	}
 	for port, rows := range table {
@@ -91,4 +89,9 @@ func (w *world) matrix(t *testing.T) {
 			}
 		}
 	}
+}
+
+// oversized is a hello that no inspector reads to its end.
+func oversized() []byte {
+	return Hello{Name: []byte(fqdn("api", "b")), Pad: 20000, Record: 16000}.Bytes()
 }

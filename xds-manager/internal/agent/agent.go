@@ -31,9 +31,11 @@ type Options struct {
 
 // Agent brings in snapshots.
 type Agent struct {
-	o       Options
-	choice  choice
-	current *Snapshot
+	o Options
+	// lastGood is what the state directory held at the start; it never changes.
+	lastGood *Snapshot
+	choice   choice
+	current  *Snapshot
 	// fileSum is what the file held when it was last read.
 	fileSum string
 	// faults are what keeps an input from being used, by input.
@@ -60,7 +62,7 @@ func New(o Options) *Agent {
 	s, err := readFile(filepath.Join(o.StateDir, lastGoodFile))
 	switch {
 	case err == nil:
-		a.choice.streamed = &s
+		a.lastGood, a.choice.streamed = &s, &s
 	case !errors.Is(err, fs.ErrNotExist):
 		o.Logger.Warn("last good snapshot is unusable", "err", err)
 	}
@@ -68,7 +70,7 @@ func New(o Options) *Agent {
 }
 
 // LastGood is the snapshot from disk, nil if there was none at the start.
-func (a *Agent) LastGood() *Snapshot { return a.choice.streamed }
+func (a *Agent) LastGood() *Snapshot { return a.lastGood }
 
 func readFile(path string) (Snapshot, error) {
 	b, err := os.ReadFile(path)

@@ -52,7 +52,6 @@ type engine struct {
 	mu       sync.Mutex // guards the inbox: update, envoy and observed
 	update   agent.Update
 	envoy    xds.State
-	streams  int
 	observed string
 
 	// Below, run's goroutine alone.
@@ -99,9 +98,6 @@ func (e *engine) snapshotIs(u agent.Update) {
 // envoyIs takes a state from the xDS server.
 func (e *engine) envoyIs(s xds.State) {
 	e.mu.Lock()
-	if s.Connected && !e.envoy.Connected {
-		e.streams++
-	}
 	e.envoy = s
 	e.mu.Unlock()
 	e.health.ready.Store(s.InForce)
@@ -115,10 +111,10 @@ func (e *engine) observedVersion() string {
 	return e.observed
 }
 
-func (e *engine) inbox() (agent.Update, xds.State, int) {
+func (e *engine) inbox() (agent.Update, xds.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.update, e.envoy, e.streams
+	return e.update, e.envoy
 }
 
 func (e *engine) run(ctx context.Context) error {
@@ -160,7 +156,7 @@ func (e *engine) trustDisk() {
 // pass brings everything up to date with the inbox. It is cheap where nothing
 // changed.
 func (e *engine) pass(ctx context.Context) {
-	u, state, streams := e.inbox()
+	u, state := e.inbox()
 	e.set("agent", faults(u.Faults))
 	if u.Snapshot != nil && u.Snapshot != e.snapshot {
 		e.accept(u.Snapshot)
@@ -172,7 +168,7 @@ func (e *engine) pass(ctx context.Context) {
 	}
 	e.set("envoy", rejected(state.Rejections))
 	if e.app.tuner != nil && state.Connected && e.snapshot != nil {
-		e.app.tuner.set(settings{accessLog: e.table.AccessLog, logLevel: e.table.LogLevel, stream: streams})
+		e.app.tuner.set(settings{accessLog: e.table.AccessLog, logLevel: e.table.LogLevel, stream: state.Stream})
 	}
 	e.tell(state)
 }

@@ -28,6 +28,8 @@ const Standalone = "standalone"
 type State struct {
 	// Connected says that Envoy's stream is open.
 	Connected bool
+	// Stream counts the streams: another one may be another Envoy's.
+	Stream int
 	// InForce says that since this Envoy connected it has accepted one whole
 	// publication.
 	InForce bool
@@ -222,7 +224,7 @@ func (s *Server) begin(cancel context.CancelFunc) int {
 	}
 	s.cancel = cancel
 	s.stream++
-	s.set(State{Connected: true, Accepted: s.state.Accepted})
+	s.set(State{Connected: true, Stream: s.stream, Accepted: s.state.Accepted})
 	return s.stream
 }
 
@@ -231,7 +233,7 @@ func (s *Server) end(id int) {
 	defer s.mu.Unlock()
 	if id == s.stream {
 		s.cancel = nil
-		s.set(State{Accepted: s.state.Accepted, Rejections: s.state.Rejections})
+		s.set(State{Stream: id, Accepted: s.state.Accepted, Rejections: s.state.Rejections})
 	}
 }
 
@@ -242,7 +244,7 @@ func (s *Server) observe(id int, ses *session, target *goal) {
 	if id != s.stream {
 		return
 	}
-	next := State{Connected: true, InForce: ses.once, Accepted: s.state.Accepted, Settled: ses.synced, Rejections: ses.rejections()}
+	next := State{Connected: true, Stream: id, InForce: ses.once, Accepted: s.state.Accepted, Settled: ses.synced, Rejections: ses.rejections()}
 	if ses.accepted != "" {
 		next.Accepted = ses.accepted
 	}
@@ -262,7 +264,7 @@ func (s *Server) set(next State) {
 }
 
 func equal(a, b State) bool {
-	if a.Connected != b.Connected || a.InForce != b.InForce || a.Accepted != b.Accepted || a.Settled != b.Settled || len(a.Rejections) != len(b.Rejections) {
+	if a.Connected != b.Connected || a.Stream != b.Stream || a.InForce != b.InForce || a.Accepted != b.Accepted || a.Settled != b.Settled || len(a.Rejections) != len(b.Rejections) {
 		return false
 	}
 	for i := range a.Rejections {
