@@ -17,13 +17,25 @@ const marker = "OOOI_TEST_NETNS"
 // test there, takes over its outcome, and returns false.
 func Enter(t *testing.T) bool {
 	t.Helper()
+	return enter(t, syscall.CLONE_NEWNET)
+}
+
+// EnterWithMounts is Enter with a mount namespace too, for a test that makes
+// further named namespaces.
+func EnterWithMounts(t *testing.T) bool {
+	t.Helper()
+	return enter(t, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
+}
+
+func enter(t *testing.T, flags uintptr) bool {
+	t.Helper()
 	if os.Getenv(marker) == t.Name() {
 		Run(t, "ip", "link", "set", "lo", "up")
 		return true
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=120s")
 	cmd.Env = append(os.Environ(), marker+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
