@@ -17,7 +17,7 @@ import (
 // serveRegistry serves the OCI layouts of a directory, each under its own
 // name, as an image registry without TLS.
 func serveRegistry(addr, dir string) error {
-	blobs := filepath.Join(dir, ".blobs")
+	blobs := dir + ".blobs"
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return fmt.Errorf("making the store: %w", err)
 	}
