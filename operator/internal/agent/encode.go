@@ -197,10 +197,7 @@ func File(snapshot *agentpb.Snapshot) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, fmt.Errorf("compressing the snapshot: %w", err)
-	}
+	w := gzip.NewWriter(&out)
 	_, err = w.Write(raw)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("compressing the snapshot: %w", err)

@@ -93,7 +93,7 @@ func isDomain(name string) bool {
 		return false
 	}
 	for l := range strings.SplitSeq(name, ".") {
-		if !label.MatchString(l) {
+		if !isLabel(l) {
 			return false
 		}
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,8 +17,13 @@ const (
 	defaultHTTPS = 443
 )
 
-// label is a DNS label of RFC 1123.
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+// isLabel says whether s is a lower-case DNS label (RFC 1123 section 2.1).
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) < 0
+}
 
 // Domain is an attachment's domain in lower case without a trailing dot.
 func Domain(d v1alpha1.AttachmentDNS) string {
@@ -35,7 +39,7 @@ func CheckAttachment(s v1alpha1.InfraClusterAttachmentSpec) string {
 	if fault := checkDomain(s.DNS); fault != "" {
 		return fault
 	}
-	if s.ControlPlaneNamespace != "" && !label.MatchString(string(s.ControlPlaneNamespace)) {
+	if s.ControlPlaneNamespace != "" && !isLabel(string(s.ControlPlaneNamespace)) {
 		return fmt.Sprintf("controlPlaneNamespace %q must be the name of a namespace", s.ControlPlaneNamespace)
 	}
 	return ""
@@ -47,7 +51,7 @@ func checkDomain(d v1alpha1.AttachmentDNS) string {
 		value v1alpha1.DomainName
 	}{{"dns.clusterName", d.ClusterName}, {"dns.baseDomain", d.BaseDomain}} {
 		for l := range strings.SplitSeq(string(part.value), ".") {
-			if !label.MatchString(l) {
+			if !isLabel(l) {
 				return fmt.Sprintf("%s %q must be a lower-case DNS name without a trailing dot", part.field, part.value)
 			}
 		}

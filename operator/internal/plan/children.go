@@ -114,7 +114,7 @@ func (w *world) excluded(declared []v1alpha1.IPv4Range, ranges []Range) []v1alph
 func (w *world) vmiNamespaces(own []*candidate) []string {
 	out := []string{w.in.Infra.Namespace}
 	for _, c := range own {
-		if c.admitted && label.MatchString(c.ControlPlaneNamespace) {
+		if c.admitted && isLabel(c.ControlPlaneNamespace) {
 			out = append(out, c.ControlPlaneNamespace)
 		}
 	}

@@ -27,7 +27,7 @@ func hosts(bindings []Binding, n *network, included []*candidate, owned []v1alph
 	var out []v1alpha1.DNSHost
 	for _, b := range bindings {
 		domain, found := domains[b.VM.Namespace]
-		if !found || !isHost(n.cidr, b.Address) || !label.MatchString(b.VM.Name) {
+		if !found || !isHost(n.cidr, b.Address) || !isLabel(b.VM.Name) {
 			continue
 		}
 		name := b.VM.Name + "." + domain
