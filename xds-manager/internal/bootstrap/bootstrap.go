@@ -100,6 +100,12 @@ func Build(c Config) *bootstrapv3.Bootstrap {
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
 			Clusters: []*clusterv3.Cluster{xds(c.XDSSocket), pipeCluster(AdminCluster, c.AdminSocket)},
 		},
+		// There is no sink: without this every statistic of every cluster is gone
+		// through each five seconds for nobody.
+		StatsFlush: &bootstrapv3.Bootstrap_StatsFlushOnAdmin{StatsFlushOnAdmin: true},
+		// A cluster's statistics are made when its first connection comes: most
+		// clusters of most proxies are quiet.
+		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
 		LayeredRuntime: &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 			// The manager switches the access log here, by the admin socket.
 			Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}},
