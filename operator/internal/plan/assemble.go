@@ -80,6 +80,10 @@ func (w *world) endpointAllowed(c *candidate, local []*candidate) bool {
 	if !isHost(w.own.cidr, c.AppsIP) || slices.Contains(w.own.reserved(), c.AppsIP) {
 		return false
 	}
+	// Outside its own range it may not be an address that DHCP gives.
+	if w.own.pool.Contains(c.AppsIP) && !c.appsRange.Contains(c.AppsIP) {
+		return false
+	}
 	return !slices.ContainsFunc(local, func(o *candidate) bool {
 		return o.appsRange.Contains(c.AppsIP) && o.Key != c.Key && o.wantsApps()
 	})

@@ -311,6 +311,8 @@ func TestRangesAndPortsOfApps(t *testing.T) {
 		})}}, map[string]string{"a": "InvalidConfiguration"}},
 		{"an endpoint in another's range", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", "192.0.2.210")), cluster("b", 1, apps("192.0.2.210", ""))}}, map[string]string{"a": "ExternalIPNotInPool"}},
 		{"two whose endpoints lie in each other's range", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", "192.0.2.210")), cluster("b", 1, apps("192.0.2.210", "192.0.2.200"))}}, map[string]string{"a": "ExternalIPNotInPool", "b": "ExternalIPNotInPool"}},
+		{"an endpoint that DHCP may give", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", "192.0.2.150"))}}, map[string]string{"a": "ExternalIPNotInPool"}},
+		{"an endpoint in the pool that was moved onto its range", plan.Inputs{Infra: inForce("a", "192.0.2.199-192.0.2.210", 80, 443), Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.199-192.0.2.210", "192.0.2.199"))}}, map[string]string{}},
 		{"an endpoint that is a server", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", "192.0.2.4"))}}, map[string]string{"a": "ExternalIPNotInPool"}},
 		{"an endpoint whose name is none", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", ""), hostnameOnly("lb_1.example.com"))}}, map[string]string{"a": "ExternalIPNotInPool"}},
 	}
