@@ -37,7 +37,7 @@ func startBox(ctx context.Context, name, netns, logs string) (*Box, error) {
 		return nil, fmt.Errorf("making the log directory of box %s: %w", name, err)
 	}
 	// Not "ip netns exec": that one mounts /sys afresh and so hides the cgroups.
-	cmd := exec.Command("nsenter", "--net=/run/netns/"+netns,
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "nsenter", "--net=/run/netns/"+netns,
 		"unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=SIGKILL", "--mount-proc",
 		"bash", "-c", initScript, netns)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

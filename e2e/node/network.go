@@ -145,11 +145,11 @@ func (c *Cluster) Partition(ctx context.Context, index int, cut bool) error {
 	if cut {
 		state = "down"
 	}
-	return ip(ctx, fmt.Sprintf("-n %s link set %s %s", c.netns(switchBoxName), NodeName(index), state))
+	return ip(ctx, fmt.Sprintf("-n %s link set %s %s", c.netns(switchBoxName), Name(index), state))
 }
 
 // PodCIDR is the pod network of a node as the tests want it.
 func PodCIDR(index int) netip.Prefix { return netip.MustParsePrefix(podCIDR(index)) }
 
-// NodeIP is the address of a node as the tests want it.
-func NodeIP(index int) netip.Addr { return netip.MustParseAddr(nodeIP(index)) }
+// Address is the address of a node as the tests want it.
+func Address(index int) netip.Addr { return netip.MustParseAddr(nodeIP(index)) }

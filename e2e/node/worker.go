@@ -15,8 +15,8 @@ import (
 
 const pauseImage = "localhost/e2e/pause:1"
 
-// NodeName is the name of the node with that index, counted from 1.
-func NodeName(index int) string { return fmt.Sprintf("node%d", index) }
+// Name is the name of the node with that index, counted from 1.
+func Name(index int) string { return fmt.Sprintf("node%d", index) }
 
 func (c *Cluster) startNodes(ctx context.Context) error {
 	pause, err := images.Build(images.Spec{
@@ -52,7 +52,7 @@ func (c *Cluster) pauseArchive() string { return filepath.Join(c.opts.Dir, "paus
 
 // startNode makes a node's namespaces and starts its programs.
 func (c *Cluster) startNode(ctx context.Context, index int) error {
-	name := NodeName(index)
+	name := Name(index)
 	ns, err := c.member(ctx, name, nodeIP(index))
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c *Cluster) startRouter(box *Box) error {
 
 // WaitNode waits until a node is Ready and takes pods.
 func (c *Cluster) WaitNode(ctx context.Context, index int) error {
-	name := NodeName(index)
+	name := Name(index)
 	err := Wait(ctx, 90*time.Second, name+" to be Ready", func(ctx context.Context) error {
 		out, err := c.Kubectl(ctx, "get", "node", name, "-o",
 			`jsonpath={.status.conditions[?(@.type=="Ready")].status}/{.spec.taints}`)
@@ -205,7 +205,7 @@ func (c *Cluster) KillNode(ctx context.Context, index int) error {
 
 // StartNode brings a node back that KillNode ended.
 func (c *Cluster) StartNode(ctx context.Context, index int) error {
-	config, err := c.nodeConfig(NodeName(index), index)
+	config, err := c.nodeConfig(Name(index), index)
 	if err != nil {
 		return err
 	}

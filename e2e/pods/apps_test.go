@@ -133,8 +133,10 @@ func (g *guest) startMetalLB(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"metallb-controller": {"METALLB_POD_NAME=controller-1", filepath.Join(g.tools, "metallb-controller"), "--webhook-mode=disabled", "--port=0", "--health-probe-port=17473", "--lb-class=" + class},
 		"metallb-speaker":    {"METALLB_POD_NAME=speaker-1", filepath.Join(g.tools, "metallb-speaker"), "--port=0", "--lb-class=" + class},
-		"guest-kube-proxy": {filepath.Join(g.tools, "kube-proxy"), "--kubeconfig=" + g.config, "--hostname-override=" + worker, "--proxy-mode=nftables",
-			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s", "--oom-score-adj=0"},
+		"guest-kube-proxy": {
+			filepath.Join(g.tools, "kube-proxy"), "--kubeconfig=" + g.config, "--hostname-override=" + worker, "--proxy-mode=nftables",
+			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s", "--oom-score-adj=0",
+		},
 		"router": {g.standin, "serve", "tls:8443:" + g.cluster.Name + "/apps", "http:8080:" + g.cluster.Name + "/apps"},
 	} {
 		_, err := g.vm.Daemon(name, append(append([]string{"env"}, environment...), argv...)...)

@@ -65,8 +65,8 @@ func (l *lab) checkCrossing(t *testing.T, vm *node.VM) {
 		routes := []string{own.String() + "/32", bystander.String() + "/32", "172.30.0.0/16"}
 		targets := []string{bystander.String() + ":8080", "172.30.12.1:8080", "172.30.0.1:443"}
 		for i := range l.Nodes {
-			routes = append(routes, node.NodeIP(i+1).String()+"/32")
-			targets = append(targets, node.NodeIP(i+1).String()+":10250")
+			routes = append(routes, node.Address(i+1).String()+"/32")
+			targets = append(targets, node.Address(i+1).String()+":10250")
 		}
 		for _, route := range routes {
 			require.NoError(t, vm.Run(t.Context(), "ip", "route", "replace", route, "via", via))

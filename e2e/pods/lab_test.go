@@ -44,7 +44,7 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("/tmp", "oooi-e2e-")
+	dir, err := os.MkdirTemp("/tmp", "oooi-e2e-") //nolint:usetesting // it outlives the test with KEEP, and e2e-down finds it by name
 	require.NoError(t, err)
 	l := &lab{
 		progress: node.NewProgress(os.Stdout),
@@ -100,7 +100,7 @@ func (l *lab) keepLogs(ctx context.Context, dir string) {
 		_ = os.WriteFile(filepath.Join(dir, file), []byte(out), 0o644)
 	}
 	pods, _ := l.Kubectl(ctx, "get", "pods", "-n", l.namespace, "-o", "name")
-	for _, pod := range strings.Fields(pods) {
+	for pod := range strings.FieldsSeq(pods) {
 		out, _ := l.Kubectl(ctx, "logs", "-n", l.namespace, pod, "--all-containers", "--prefix", "--tail=-1")
 		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(pod, "/", "-")+".log"), []byte(out), 0o644)
 	}

@@ -95,7 +95,7 @@ func (l *lab) gatherDataPlane(t *testing.T) {
 // gather has the pods of a Deployment on one node.
 func (l *lab) gather(t *testing.T, index int, ns, selector, deployment string) {
 	t.Helper()
-	other := node.NodeName(3 - index)
+	other := node.Name(3 - index)
 	_, err := l.Kubectl(t.Context(), "cordon", other)
 	require.NoError(t, err)
 	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=60s")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -20,15 +21,15 @@ import (
 
 // dial shakes hands with a TLS server. Whose certificate it shows is for the
 // caller to look at.
-func dial(addr, sni string) (*tls.Conn, error) {
+func dial(ctx context.Context, addr, sni string) (*tls.Conn, error) {
 	dialer := &net.Dialer{Timeout: time.Second}
-	conn, err := dialer.Dial("tcp4", addr)
+	conn, err := dialer.DialContext(ctx, "tcp4", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	client := tls.Client(conn, &tls.Config{ServerName: sni, InsecureSkipVerify: true})
 	if err = conn.SetDeadline(time.Now().Add(5 * time.Second)); err == nil {
-		err = client.Handshake()
+		err = client.HandshakeContext(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("shaking hands: %w", err), conn.Close())
@@ -37,8 +38,8 @@ func dial(addr, sni string) (*tls.Conn, error) {
 }
 
 // handshake prints the common name of the certificate that a server shows.
-func handshake(addr, sni string) error {
-	conn, err := dial(addr, sni)
+func handshake(ctx context.Context, addr, sni string) error {
+	conn, err := dial(ctx, addr, sni)
 	if err != nil {
 		return err
 	}
@@ -47,12 +48,12 @@ func handshake(addr, sni string) error {
 }
 
 // hold asks ten times a second over one connection.
-func hold(addr, sni, seconds string) error {
+func hold(ctx context.Context, addr, sni, seconds string) error {
 	limit, err := strconv.Atoi(seconds)
 	if err != nil {
 		return fmt.Errorf("reading the seconds: %w", err)
 	}
-	conn, err := dial(addr, sni)
+	conn, err := dial(ctx, addr, sni)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,8 @@ func hold(addr, sni, seconds string) error {
 		if err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
 		}
 	}
@@ -93,7 +95,7 @@ const (
 // scan prints every port that answers, in order. An answer is a connection, or
 // for UDP a datagram; refusals count as silence. "known" scans only the ports
 // that something of oooi or Kubernetes listens on, by TCP.
-func scan(network, addr string) error {
+func scan(ctx context.Context, network, addr string) error {
 	probe, workers := connects, tcpWorkers
 	var all []int
 	switch network {
@@ -120,7 +122,7 @@ func scan(network, addr string) error {
 	group.SetLimit(workers)
 	for _, port := range all {
 		group.Go(func() error {
-			open, err := probe(net.JoinHostPort(addr, strconv.Itoa(port)))
+			open, err := probe(ctx, net.JoinHostPort(addr, strconv.Itoa(port)))
 			if open {
 				mu.Lock()
 				found = append(found, port)
@@ -139,8 +141,8 @@ func scan(network, addr string) error {
 	return nil
 }
 
-func connects(target string) (bool, error) {
-	conn, err := net.DialTimeout("tcp4", target, tcpTimeout)
+func connects(ctx context.Context, target string) (bool, error) {
+	conn, err := (&net.Dialer{Timeout: tcpTimeout}).DialContext(ctx, "tcp4", target)
 	if err != nil {
 		return false, localFault(err)
 	}
@@ -149,8 +151,8 @@ func connects(target string) (bool, error) {
 
 // answers sends a DNS question (RFC 1035 section 4.1), which is something to
 // read for any server that reads at all.
-func answers(target string) (bool, error) {
-	conn, err := net.Dial("udp4", target)
+func answers(ctx context.Context, target string) (bool, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp4", target)
 	if err != nil {
 		return false, localFault(err)
 	}
@@ -177,8 +179,8 @@ func localFault(err error) error {
 	return nil
 }
 
-func send(addr, text string) error {
-	conn, err := net.Dial("udp4", addr)
+func send(ctx context.Context, addr, text string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp4", addr)
 	if err != nil {
 		return fmt.Errorf("dialling: %w", err)
 	}

@@ -11,40 +11,41 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: standin serve|upstream|registry|tls|hold|scan|send ...")
+		return errors.New("want serve, upstream, registry, tls, hold, scan or send, and what it needs")
 	}
 	switch args[0] {
 	case "serve":
-		return serve(args[1:])
+		return serve(ctx, args[1:])
 	case "upstream":
 		return upstream(args[1])
 	case "registry":
 		return serveRegistry(args[1], append(args[2:], "")[0])
 	case "tls":
-		return handshake(args[1], append(args[2:], "")[0])
+		return handshake(ctx, args[1], append(args[2:], "")[0])
 	case "hold":
 		if len(args) != 4 {
-			return errors.New("usage: standin hold ADDR SNI SECONDS")
+			return errors.New("want hold ADDR SNI SECONDS")
 		}
-		return hold(args[1], args[2], args[3])
+		return hold(ctx, args[1], args[2], args[3])
 	case "scan":
-		return scan(args[1], append(args[2:], "")[0])
+		return scan(ctx, args[1], append(args[2:], "")[0])
 	case "send":
-		return send(args[1], append(args[2:], "")[0])
+		return send(ctx, args[1], append(args[2:], "")[0])
 	default:
 		return fmt.Errorf("standin does not know %q", args[0])
 	}

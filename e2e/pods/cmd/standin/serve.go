@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,7 +21,7 @@ import (
 )
 
 // serve runs one listener a spec until one fails.
-func serve(specs []string) error {
+func serve(ctx context.Context, specs []string) error {
 	var group errgroup.Group
 	for _, spec := range specs {
 		parts := strings.SplitN(spec, ":", 3)
@@ -34,7 +35,7 @@ func serve(specs []string) error {
 		case "http":
 			group.Go(func() error { return http.ListenAndServe(addr, answer(name)) })
 		case "udp":
-			group.Go(func() error { return sink(addr) })
+			group.Go(func() error { return sink(ctx, addr) })
 		default:
 			return fmt.Errorf("reading %q: unknown kind", spec)
 		}
@@ -78,8 +79,8 @@ func selfSigned(name string) (tls.Certificate, error) {
 }
 
 // sink logs every datagram that arrives.
-func sink(addr string) error {
-	conn, err := net.ListenPacket("udp4", addr)
+func sink(ctx context.Context, addr string) error {
+	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", addr)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
