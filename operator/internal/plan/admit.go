@@ -131,16 +131,16 @@ type collision struct {
 }
 
 // String names the group, sorted.
-func (c collision) String() string {
-	names := make([]string, len(c.members))
-	for i, m := range c.members {
+func (g collision) String() string {
+	names := make([]string, len(g.members))
+	for i, m := range g.members {
 		names[i] = m.Name
 		if !m.own {
-			names[i] = m.Key.String()
+			names[i] = m.String()
 		}
 	}
 	slices.Sort(names)
-	return c.what + ": " + strings.Join(names, ", ")
+	return g.what + ": " + strings.Join(names, ", ")
 }
 
 // collisions finds the groups of equal or nested domains among attachments of

@@ -31,21 +31,23 @@ func externalPorts(in Inputs, wanting []*candidate) map[string]uint16 {
 			out[h.Attachment] = h.Port
 		}
 	}
-	next := uint16(firstExternalPort)
 	for _, c := range wanting {
-		if out[c.Name] != 0 {
-			continue
+		if out[c.Name] == 0 {
+			out[c.Name] = takeFree(used)
 		}
-		for next <= lastExternalPort && used[next] {
-			next++
-		}
-		if next > lastExternalPort {
-			break
-		}
-		used[next] = true
-		out[c.Name] = next
 	}
 	return out
+}
+
+// takeFree takes the lowest port that nobody holds; 0: there is none.
+func takeFree(used map[uint16]bool) uint16 {
+	for port := uint16(firstExternalPort); port <= lastExternalPort; port++ {
+		if !used[port] {
+			used[port] = true
+			return port
+		}
+	}
+	return 0
 }
 
 // heldPorts are what the proxy has, what the status records and where Services

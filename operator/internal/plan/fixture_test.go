@@ -45,8 +45,10 @@ func cluster(name string, n int, change ...func(*plan.Attachment)) plan.Attachme
 		role v1alpha1.ServiceRole
 		port uint16
 	}{
-		{v1alpha1.ServiceRoleAPIServer, 6443}, {v1alpha1.ServiceRoleOAuth, 6443},
-		{v1alpha1.ServiceRoleKonnectivity, 8091}, {v1alpha1.ServiceRoleIgnition, 443},
+		{v1alpha1.ServiceRoleAPIServer, 6443},
+		{v1alpha1.ServiceRoleOAuth, 6443},
+		{v1alpha1.ServiceRoleKonnectivity, 8091},
+		{v1alpha1.ServiceRoleIgnition, 443},
 	} {
 		a.Services = append(a.Services, plan.Service{Role: s.role, IP: base, Port: s.port})
 		base = base.Next()

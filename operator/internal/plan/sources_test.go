@@ -144,7 +144,8 @@ func TestWorkersHaveNames(t *testing.T) {
 		Bindings: []plan.Binding{
 			lease("192.0.2.102", "clusters-a", "vm-2"), lease("192.0.2.101", "clusters-a", "vm-1"), lease("192.0.2.103", "clusters-a", "api"),
 			lease("192.0.2.104", "clusters-a", "two.labels"), lease("192.0.2.105", "elsewhere", "vm-9"), lease("198.51.100.9", "clusters-a", "vm-8"),
-			lease("192.0.2.106", "clusters-c", "vm-7"), lease("192.0.2.150", "clusters-b", "vm-1"), {Address: addr("192.0.2.160")},
+			lease("192.0.2.106", "clusters-c", "vm-7"), lease("192.0.2.150", "clusters-b", "vm-1"),
+			{Address: addr("192.0.2.160")},
 		},
 	})
 	require.Equal(t, []v1alpha1.DNSHost{

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -98,12 +100,10 @@ func AttachmentIdentity(attachment metav1.Object) map[string]string {
 }
 
 // merged is the union; a later map wins.
-func merged(maps ...map[string]string) map[string]string {
+func merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range maps {
-		for k, v := range m {
-			out[k] = v
-		}
+	for _, m := range all {
+		maps.Copy(out, m)
 	}
 	return out
 }

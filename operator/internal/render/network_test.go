@@ -17,7 +17,8 @@ import (
 func TestControlPlanePolicy(t *testing.T) {
 	t.Parallel()
 	services := []v1alpha1.ObservedService{
-		{Role: v1alpha1.ServiceRoleAPIServer, Port: 6443, TargetPort: "client"}, {Role: v1alpha1.ServiceRoleOAuth, Port: 6443, TargetPort: "6443"},
+		{Role: v1alpha1.ServiceRoleAPIServer, Port: 6443, TargetPort: "client"},
+		{Role: v1alpha1.ServiceRoleOAuth, Port: 6443, TargetPort: "6443"},
 		{Role: v1alpha1.ServiceRoleKonnectivity, Port: 8091},
 	}
 	p := render.ControlPlanePolicy("clusters-a", []render.PolicyPeer{{Namespace: "clusters", Infra: "infra"}, {Namespace: "clusters", Infra: "infra"}}, services)

@@ -423,8 +423,11 @@ func TestServicePorts(t *testing.T) {
 	t.Parallel()
 	child := proxy(owned("infra", "proxy"))
 	child.Spec.Backends = []v1alpha1.ProxyBackend{
-		{Name: "a", Port: 8443, PodSide: true}, {Name: "b", Port: 80, PodSide: true}, {Name: "c", Port: 80, PodSide: true},
-		{Name: "d", Port: 443, PodSide: true}, {Name: "e", Port: 8080},
+		{Name: "a", Port: 8443, PodSide: true},
+		{Name: "b", Port: 80, PodSide: true},
+		{Name: "c", Port: 80, PodSide: true},
+		{Name: "d", Port: 443, PodSide: true},
+		{Name: "e", Port: 8080},
 	}
 	s := only[*corev1.Service](t, render.Proxy(child, options()))
 	require.Equal(t, "infra-proxy", s.Name)
