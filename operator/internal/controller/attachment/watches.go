@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/render"
@@ -25,15 +26,15 @@ import (
 
 // Setup registers the controller. all makes it look at every attachment again.
 func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-chan event.GenericEvent) error {
-	byControlPlane := c.Gatherer.Handler(c.by(world.IndexControlPlane, client.Object.GetNamespace))
+	byControlPlane := c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, client.Object.GetNamespace))
 	built, err := builder.ControllerManagedBy(mgr).Named("attachment").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		For(&v1alpha1.InfraClusterAttachment{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged(), programmedChanged()))).
-		Watches(&v1alpha1.Infra{}, c.Gatherer.Handler(c.by(world.IndexInfra, path)), builder.WithPredicates(infraChanged())).
-		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(c.byChild), builder.WithPredicates(bindingsChanged())).
-		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(c.byChild), builder.WithPredicates(listenersChanged())).
-		Watches(&corev1.Namespace{}, c.Gatherer.Handler(c.by(world.IndexControlPlane, client.Object.GetName)), builder.WithPredicates(existence())).
+		Watches(&v1alpha1.Infra{}, c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexInfra, path)), builder.WithPredicates(infraChanged())).
+		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, c.byChild), builder.WithPredicates(bindingsChanged())).
+		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(coalesce.Hurried, c.byChild), builder.WithPredicates(listenersChanged())).
+		Watches(&corev1.Namespace{}, c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, client.Object.GetName)), builder.WithPredicates(existence())).
 		Watches(&corev1.Service{}, byControlPlane, builder.WithPredicates(serviceChanged())).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(byOwner), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&networkingv1.NetworkPolicy{}, byControlPlane).
@@ -48,11 +49,11 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 
 // watchHosted follows the kinds that may be missing.
 func (c *Controller) watchHosted(mgr ctrl.Manager, built controller.Controller, optional *kinds.Registry) {
-	byControlPlane := c.Gatherer.Handler(c.by(world.IndexControlPlane, client.Object.GetNamespace))
+	byControlPlane := c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, client.Object.GetNamespace))
 	for k, h := range map[*kinds.Kind]handler.EventHandler{
-		&kinds.HostedCluster:          c.Gatherer.Handler(c.by(world.IndexHostedCluster, path)),
+		&kinds.HostedCluster:          c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexHostedCluster, path)),
 		&kinds.HostedControlPlane:     byControlPlane,
-		&kinds.NodePool:               c.Gatherer.Handler(c.by(world.IndexClusterNamespace, client.Object.GetNamespace)),
+		&kinds.NodePool:               c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexClusterNamespace, client.Object.GetNamespace)),
 		&kinds.Machine:                byControlPlane,
 		&kinds.VirtualMachineInstance: byControlPlane,
 	} {

@@ -1,9 +1,10 @@
-// Package coalesce spares a controller work: the first event after a quiet time
-// is passed on at once, the ones that follow are gathered to one reconcile a
+// Package coalesce spares a controller work. Events of a hurried kind are passed
+// on at once as long as they come singly; when they keep coming, and for events
+// of an unhurried kind (leases, other objects' claims), there is one reconcile a
 // second (behaviour H4).
 //
-// It refuses to drop an event. Invariant: between an event and the end of a
-// reconcile that has seen it lie at most the interval and the reconcile itself.
+// It refuses to drop an event. Invariant: between an event and the start of a
+// reconcile that has seen it lie at most the interval and the reconciles before.
 package coalesce
 
 import (
@@ -23,6 +24,17 @@ const (
 	Interval = time.Second
 	// burst is waited for even after a quiet time: events seldom come alone.
 	burst = 10 * time.Millisecond
+	// single is how many reconciles within two intervals still count as single ones.
+	single = 4
+)
+
+// Hurry of a kind of event.
+type Hurry bool
+
+// The hurries.
+const (
+	Hurried   Hurry = true
+	Unhurried Hurry = false
 )
 
 // Gatherer remembers when each object was last reconciled.
@@ -30,19 +42,24 @@ type Gatherer struct {
 	clock func() time.Time
 
 	mu   sync.Mutex
-	last map[reconcile.Request]time.Time // guarded by mu
+	last map[reconcile.Request][]time.Time // guarded by mu; the starts of the last reconciles, oldest first
 }
 
 // New makes a Gatherer.
 func New(clock func() time.Time) *Gatherer {
-	return &Gatherer{clock: clock, last: map[reconcile.Request]time.Time{}}
+	return &Gatherer{clock: clock, last: map[reconcile.Request][]time.Time{}}
 }
 
 // Started records that a reconcile begins.
 func (g *Gatherer) Started(key client.ObjectKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last[reconcile.Request{NamespacedName: key}] = g.clock()
+	r := reconcile.Request{NamespacedName: key}
+	starts := append(g.last[r], g.clock())
+	if len(starts) > single {
+		starts = append([]time.Time(nil), starts[len(starts)-single:]...)
+	}
+	g.last[r] = starts
 }
 
 // Forget drops an object that is gone.
@@ -52,21 +69,25 @@ func (g *Gatherer) Forget(key client.ObjectKey) {
 	delete(g.last, reconcile.Request{NamespacedName: key})
 }
 
-func (g *Gatherer) delay(r reconcile.Request) time.Duration {
+func (g *Gatherer) delay(r reconcile.Request, hurry Hurry) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	last, ok := g.last[r]
-	if !ok {
+	starts, now := g.last[r], g.clock()
+	if len(starts) == 0 {
 		return burst
 	}
-	return max(burst, last.Add(Interval).Sub(g.clock()))
+	singly := len(starts) < single || now.Sub(starts[0]) > 2*Interval
+	if bool(hurry) && singly {
+		return burst
+	}
+	return max(burst, starts[len(starts)-1].Add(Interval).Sub(now))
 }
 
 // Handler enqueues what mapped names, gathered.
-func (g *Gatherer) Handler(mapped func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+func (g *Gatherer) Handler(hurry Hurry, mapped func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, r := range mapped(ctx, o) {
-			q.AddAfter(r, g.delay(r))
+			q.AddAfter(r, g.delay(r, hurry))
 		}
 	}
 	return handler.Funcs{

@@ -11,21 +11,28 @@ import (
 )
 
 // behaviour H4: one reconcile a second for events that keep coming, none late.
-func TestTheFirstEventIsPassedOnAndTheOthersAreGathered(t *testing.T) {
+func TestSingleEventsArePassedOnAndFloodsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := types.NamespacedName{Namespace: "ns", Name: "a"}
 		request := reconcile.Request{NamespacedName: key}
 		g := New(time.Now)
-		require.Equal(t, burst, g.delay(request), "after a quiet time")
+		require.Equal(t, burst, g.delay(request, Unhurried), "after a quiet time")
 		g.Started(key)
-		require.Equal(t, Interval, g.delay(request))
+		require.Equal(t, Interval, g.delay(request, Unhurried))
+		require.Equal(t, burst, g.delay(request, Hurried), "a single event does not wait")
 		time.Sleep(700 * time.Millisecond)
-		require.Equal(t, 300*time.Millisecond, g.delay(request))
+		require.Equal(t, 300*time.Millisecond, g.delay(request, Unhurried))
+		for range 3 {
+			g.Started(key)
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, Interval-100*time.Millisecond, g.delay(request, Hurried), "events that keep coming are gathered")
+		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}, Hurried), "another object is not held up")
 		time.Sleep(time.Hour)
-		require.Equal(t, burst, g.delay(request))
-		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}), "another object is not held up")
+		require.Equal(t, burst, g.delay(request, Hurried))
+		require.Equal(t, burst, g.delay(request, Unhurried))
 		g.Started(key)
 		g.Forget(key)
-		require.Equal(t, burst, g.delay(request))
+		require.Equal(t, burst, g.delay(request, Unhurried))
 	})
 }

@@ -149,7 +149,9 @@ func (c *Controller) program(ctx context.Context, w facts.World, verdicts []plan
 	}
 	return c.setProgrammed(ctx, w.Attachments, func(a *v1alpha1.InfraClusterAttachment) (metav1.Condition, bool) {
 		cond, ok := conditions[plan.Key{Namespace: a.Namespace, Name: a.Name}]
-		return cond, ok
+		// Its own controller has the first word: without its facts there is
+		// nothing to say yet.
+		return cond, ok && a.Status.ObservedGeneration == a.Generation
 	})
 }
 

@@ -18,28 +18,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 )
 
 // Setup registers the controller. all makes it look at every Infra again.
 func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-chan event.GenericEvent) error {
-	everyInfra := c.Gatherer.Handler(func(ctx context.Context, _ client.Object) []reconcile.Request { return c.every(ctx) })
+	everyInfra := c.Gatherer.Handler(coalesce.Unhurried, func(ctx context.Context, _ client.Object) []reconcile.Request { return c.every(ctx) })
 	built, err := builder.ControllerManagedBy(mgr).Named("infra").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		For(&v1alpha1.Infra{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		// What one Infra has taken another may have to do without, and the other way round.
 		Watches(&v1alpha1.Infra{}, everyInfra, builder.WithPredicates(claimsChanged())).
-		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(ofAttachment), builder.WithPredicates(attachmentChanged())).
+		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Hurried, ofAttachment), builder.WithPredicates(attachmentChanged())).
 		Watches(&v1alpha1.InfraClusterAttachment{}, everyInfra, builder.WithPredicates(attachmentClaimsChanged())).
-		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(ofChild), builder.WithPredicates(childChanged(func(o client.Object) any {
+		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(func(o client.Object) any {
 			return bindingsOf(o)
 		}))).
-		Watches(&v1alpha1.DNSServer{}, c.Gatherer.Handler(ofChild), builder.WithPredicates(childChanged(nothing))).
-		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(ofChild), builder.WithPredicates(childChanged(nothing))).
-		Watches(&corev1.Service{}, c.Gatherer.Handler(c.ofService), builder.WithPredicates(serviceChanged())).
-		Watches(&corev1.Namespace{}, c.Gatherer.Handler(c.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&v1alpha1.DNSServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(nothing))).
+		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(nothing))).
+		Watches(&corev1.Service{}, c.Gatherer.Handler(coalesce.Hurried, c.ofService), builder.WithPredicates(serviceChanged())).
+		Watches(&corev1.Namespace{}, c.Gatherer.Handler(coalesce.Hurried, c.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Channel(all, everyInfra)).
 		Build(reconcile.AsReconciler[*v1alpha1.Infra](mgr.GetClient(), c))
 	if err != nil {
@@ -124,15 +125,33 @@ func claimsChanged() predicate.Predicate {
 	})
 }
 
-// attachmentChanged leaves out what the Infra controller writes itself.
+// attachmentChanged leaves out what the Infra controller writes itself, and what
+// the attachment controller has not looked at yet: its word follows.
 func attachmentChanged() predicate.Predicate {
-	return updates(func(before, after client.Object) bool {
-		x, y := before.(*v1alpha1.InfraClusterAttachment), after.(*v1alpha1.InfraClusterAttachment)
-		return x.Generation != y.Generation || x.DeletionTimestamp.IsZero() != y.DeletionTimestamp.IsZero() ||
+	return observed(func(x, y *v1alpha1.InfraClusterAttachment) bool {
+		return x.Status.ObservedGeneration != y.Status.ObservedGeneration || leaves(x, y) ||
 			!reflect.DeepEqual(x.Status.Observed, y.Status.Observed) ||
 			!reflect.DeepEqual(x.Status.AppsIngressStatus, y.Status.AppsIngressStatus) ||
 			!reflect.DeepEqual(statuses(x), statuses(y))
 	})
+}
+
+func leaves(x, y *v1alpha1.InfraClusterAttachment) bool {
+	return x.DeletionTimestamp.IsZero() != y.DeletionTimestamp.IsZero()
+}
+
+// observed passes attachments that their own controller has looked at.
+func observed(changed func(before, after *v1alpha1.InfraClusterAttachment) bool) predicate.Predicate {
+	looked := func(o client.Object) bool {
+		a := o.(*v1alpha1.InfraClusterAttachment)
+		return a.Status.ObservedGeneration == a.Generation || a.DeletionTimestamp != nil
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return looked(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return looked(e.ObjectNew) && changed(e.ObjectOld.(*v1alpha1.InfraClusterAttachment), e.ObjectNew.(*v1alpha1.InfraClusterAttachment))
+		},
+	}
 }
 
 // statuses of the conditions that are not our own.
@@ -148,9 +167,8 @@ func statuses(a *v1alpha1.InfraClusterAttachment) map[string][2]string {
 
 // attachmentClaimsChanged: what attachments of other Infras may collide with.
 func attachmentClaimsChanged() predicate.Predicate {
-	return updates(func(before, after client.Object) bool {
-		x, y := before.(*v1alpha1.InfraClusterAttachment), after.(*v1alpha1.InfraClusterAttachment)
-		return x.Generation != y.Generation || x.DeletionTimestamp.IsZero() != y.DeletionTimestamp.IsZero() ||
+	return observed(func(x, y *v1alpha1.InfraClusterAttachment) bool {
+		return x.Status.ObservedGeneration != y.Status.ObservedGeneration || leaves(x, y) ||
 			x.Status.Observed.HostedClusterUID != y.Status.Observed.HostedClusterUID
 	})
 }

@@ -41,7 +41,7 @@ func (n Notifier) Transitions(o client.Object, kind string, before, after []meta
 		good, tell := told[c.Type]
 		// What has never been otherwise is no news, unless it is bad.
 		bad := (c.Status == metav1.ConditionTrue) != good && c.Status != metav1.ConditionUnknown
-		if !tell || (was == nil && !bad) {
+		if !tell || (was == nil && !bad) || beginning(was, c) {
 			continue
 		}
 		eventType := corev1.EventTypeNormal
@@ -50,6 +50,15 @@ func (n Notifier) Transitions(o client.Object, kind string, before, after []meta
 		}
 		n.Recorder.Eventf(o, nil, eventType, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, bounded(c.Message))
 	}
+}
+
+// beginning: an object that has just been made waits for others, and then has
+// what it waited for. That is no news, and with many objects a flood.
+func beginning(was *metav1.Condition, is metav1.Condition) bool {
+	waits := func(reason string) bool {
+		return reason == v1alpha1.ReasonWaitingForInfra || reason == v1alpha1.ReasonWaitingForAgent
+	}
+	return (was == nil && waits(is.Reason)) || (was != nil && waits(was.Reason) && is.Reason == v1alpha1.ReasonReconciliationSucceeded)
 }
 
 // bounded keeps a note within what an event may hold (1,024 bytes).
