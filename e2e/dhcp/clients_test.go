@@ -173,9 +173,13 @@ func (r *rig) renewed(ctx context.Context, s *seat, limit time.Duration) error {
 	if err := waitFor(ctx, limit, "a renewal", func() bool { return r.acks(s.mac) > before }, s.process.Output); err != nil {
 		return err
 	}
-	ip, err := address(ctx, s.host)
-	if err == nil && ip != s.ip {
-		err = fmt.Errorf("had %s and has %s", s.ip, ip)
-	}
-	return err
+	// With so short a lease a client may miss the few seconds of rebinding and
+	// begin anew: for a moment it has no address then.
+	return lab.Until(ctx, 10*time.Second, "the address", func(ctx context.Context) error {
+		ip, err := address(ctx, s.host)
+		if err == nil && ip != s.ip {
+			err = fmt.Errorf("had %s and has %s", s.ip, ip)
+		}
+		return err
+	})
 }

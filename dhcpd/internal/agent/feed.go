@@ -162,7 +162,7 @@ func save(dir string, s *agentpb.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("saving snapshot: %w", err)
 	}
-	defer os.Remove(tmp.Name()) // gone already if all went well
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
 	if _, err = tmp.Write(b); err == nil {
 		err = tmp.Sync()
 	}

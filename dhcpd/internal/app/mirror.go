@@ -224,33 +224,11 @@ func (m *mirror) machinesKnown() bool {
 // write brings the status up to date, if it is not.
 func (m *mirror) write(ctx context.Context, now time.Time) error {
 	may := m.allocates || (m.claimed && m.alone())
-	var agent report.Agent
-	var gen uint64
-	var blocks []lease.Range
-	low := false
-	problems := m.app.reported(m.srv)
-	m.srv.Do(func(t *lease.Table, now time.Time) {
-		if may && (t.Low() || !m.allocates) {
-			t.SetAside(now)
-		}
-		blocks, low = t.Blocks(), t.Unconfirmed() || may && !m.allocates
-		gen = t.Generation()
-		agent = m.app.agent(t, problems)
-	})
-	agent.Blocks = toBlocks(blocks)
+	agent, blocks, gen, low := m.gather(may)
 	if !m.due(agent, gen, low, now) {
 		return nil
 	}
-	s, err := m.status.Read(ctx)
-	if err != nil {
-		return err
-	}
-	if other := s.Agent.Holder; other != "" && other != m.app.holder && m.written != "" {
-		// Find out who has the Lease.
-		m.merged, m.written, m.renewAt = false, "", time.Time{}
-		return fmt.Errorf("status was written by %s", other)
-	}
-	if _, err := m.status.Write(ctx, agent, s.ResourceVersion); err != nil {
+	if err := m.store(ctx, agent); err != nil {
 		if apierrors.IsConflict(err) {
 			return nil // written in between, most likely by the operator; next turn
 		}
@@ -266,6 +244,38 @@ func (m *mirror) write(ctx context.Context, now time.Time) error {
 		m.app.log.Info("giving addresses", "holder", m.app.holder)
 	}
 	return nil
+}
+
+// gather reads what the status should say, and sets a block aside first where
+// one is needed and we may.
+func (m *mirror) gather(may bool) (agent report.Agent, blocks []lease.Range, gen uint64, low bool) {
+	problems := m.app.reported(m.srv)
+	m.srv.Do(func(t *lease.Table, now time.Time) {
+		if may && (t.Low() || !m.allocates) {
+			t.SetAside(now)
+		}
+		blocks, low = t.Blocks(), t.Unconfirmed() || may && !m.allocates
+		gen = t.Generation()
+		agent = m.app.agent(t, problems)
+	})
+	agent.Blocks = toBlocks(blocks)
+	return agent, blocks, gen, low
+}
+
+// store writes the status over the one that is there, unless that is another
+// pod's.
+func (m *mirror) store(ctx context.Context, agent report.Agent) error {
+	s, err := m.status.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if other := s.Agent.Holder; other != "" && other != m.app.holder && m.written != "" {
+		// Find out who has the Lease.
+		m.merged, m.written, m.renewAt = false, "", time.Time{}
+		return fmt.Errorf("status was written by %s", other)
+	}
+	_, err = m.status.Write(ctx, agent, s.ResourceVersion)
+	return err
 }
 
 // due says whether the status must be written now.

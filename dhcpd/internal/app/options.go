@@ -87,16 +87,9 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 	if o.Lease == "" {
 		o.Lease = leaseName(o.Name)
 	}
-	switch fence {
-	case "", "on":
-		o.Fence = true
-	case "off":
-	default:
-		b, err := strconv.ParseBool(fence)
-		if err != nil {
-			return fmt.Errorf("--fence %q: want on or off", fence)
-		}
-		o.Fence = b
+	var err error
+	if o.Fence, err = parseFence(fence); err != nil {
+		return err
 	}
 	if err := o.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
@@ -108,6 +101,20 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 		return errors.New("--hub needs --child")
 	}
 	return nil
+}
+
+func parseFence(s string) (bool, error) {
+	switch s {
+	case "", "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	fenced, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("--fence %q: want on or off", s)
+	}
+	return fenced, nil
 }
 
 // leaseName is what the operator calls the objects of a DHCPServer.

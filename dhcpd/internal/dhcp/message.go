@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
@@ -208,7 +209,7 @@ func join(a, b []byte) []byte {
 	if len(a) == 0 {
 		return b
 	}
-	return append(a[:len(a):len(a)], b...)
+	return append(slices.Clip(a), b...)
 }
 
 func (m *Message) parseRelayInfo() error {

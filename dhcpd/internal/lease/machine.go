@@ -66,11 +66,14 @@ func (t *Table) pin(e *entry, x Existence, now time.Time) {
 		}
 	case Gone:
 		e.pinned = false
-		if e.state == Held && !(e.owned && t.fixed[e.ip] == e.mac) {
+		if e.state == Held && !t.isFixed(e) {
 			t.retire(e, now)
 		}
 	}
 }
+
+// isFixed says whether e is its client's by reservation.
+func (t *Table) isFixed(e *entry) bool { return e.owned && t.fixed[e.ip] == e.mac }
 
 // Claim takes over an address that a machine is seen to use while nothing is
 // recorded of it. A claim never overrides a binding.

@@ -11,12 +11,13 @@ func (t *Table) Offer(c Client, asked netip.Addr, now time.Time) Answer {
 	if t.set.IgnoreUnknown && !t.known(c) {
 		return Answer{Reason: UnknownClient}
 	}
-	e, reason := t.current(c)
+	e, _ := t.current(c)
 	if e != nil && !t.offerable(e, c) {
 		e = nil
 	}
 	if e == nil {
 		var n uint32
+		var reason Reason
 		if asked.Is4() {
 			n = number(asked)
 		}

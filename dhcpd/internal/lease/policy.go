@@ -58,7 +58,7 @@ func (t *Table) honoured(e *entry) bool {
 	if !t.set.Prefix.Contains(address(e.ip)) {
 		return false
 	}
-	if t.pool.contains(e.ip) || (e.owned && t.fixed[e.ip] == e.mac) {
+	if t.pool.contains(e.ip) || t.isFixed(e) {
 		return true
 	}
 	for _, a := range t.set.Reserved {
@@ -138,28 +138,42 @@ func (t *Table) choose(c Client, asked uint32) (*entry, Reason) {
 	if e := t.byIP[asked]; e != nil && t.givable(e) {
 		return e, OK
 	}
-	if t.mode.Blocks {
-		if e := t.lists[Granted].head; e != nil {
-			return e, OK
-		}
-		return nil, NotSetAside
+	if !t.mode.Blocks {
+		return t.fromPool(c, asked)
 	}
+	if e := t.lists[Granted].head; e != nil {
+		return e, OK
+	}
+	return nil, NotSetAside
+}
+
+// fromPool is choose where no address has to be set aside first.
+func (t *Table) fromPool(c Client, asked uint32) (*entry, Reason) {
 	if asked != 0 && t.byIP[asked] == nil && t.pool.contains(asked) {
 		return t.add(asked), OK
 	}
 	if e := t.unused(); e != nil {
 		return e, OK
 	}
+	if e := t.lastResort(c); e != nil {
+		return e, OK
+	}
+	return nil, NoFree
+}
+
+// lastResort is what is given when nothing is free: an address that cools down
+// in the client's own namespace, and at last the one that was declined first.
+func (t *Table) lastResort(c Client) *entry {
 	for _, vm := range c.VMs {
 		if l := t.cooling[vm.Namespace]; l != nil && l.head != nil {
-			return l.head, OK
+			return l.head
 		}
 	}
 	if e := t.lists[Quarantined].head; e != nil && t.pool.contains(e.ip) {
 		e.fresh = true
-		return e, OK
+		return e
 	}
-	return nil, NoFree
+	return nil
 }
 
 // unused is the next address that is simply free.
@@ -198,13 +212,7 @@ func (t *Table) reserved(n uint32, m MAC) *entry {
 // lost.
 func (t *Table) adopt(c Client, n uint32) (*entry, Verdict, Reason) {
 	if a, ok := t.set.Fixed[c.MAC]; ok {
-		if number(a) != n {
-			return nil, Nak, WrongAddress
-		}
-		if e := t.reserved(n, c.MAC); e != nil {
-			return e, Ack, OK
-		}
-		return nil, Nak, Taken
+		return t.adoptFixed(c, number(a), n)
 	}
 	if r := t.admits(c); r != OK {
 		return nil, Silence, r
@@ -213,21 +221,43 @@ func (t *Table) adopt(c Client, n uint32) (*entry, Verdict, Reason) {
 		return nil, Nak, NotInPool
 	}
 	e := t.byIP[n]
-	switch {
-	case e != nil && e.state == Resting:
-		e.fresh = e.seen != c.MAC
+	if e != nil && t.adoptable(e, c) {
 		return e, Ack, OK
-	case e != nil && t.givable(e):
-		return e, Ack, OK
-	case e != nil && e.state == Quarantined && e.seen == c.MAC:
-		return e, Ack, OK // it was this client that answered the probe
-	case e != nil && e.state != Free && e.state != Aside:
+	}
+	if e != nil && e.state != Free && e.state != Aside {
 		return nil, Nak, Taken
-	case t.mode.Blocks:
+	}
+	if t.mode.Blocks {
 		t.want(n)
 		return nil, Silence, NotSetAside
 	}
-	return t.add(n), Ack, OK
+	if e == nil {
+		e = t.add(n)
+	}
+	return e, Ack, OK
+}
+
+// adoptFixed is adopt for a client that has a reservation.
+func (t *Table) adoptFixed(c Client, reserved, n uint32) (*entry, Verdict, Reason) {
+	if reserved != n {
+		return nil, Nak, WrongAddress
+	}
+	if e := t.reserved(n, c.MAC); e != nil {
+		return e, Ack, OK
+	}
+	return nil, Nak, Taken
+}
+
+// adoptable says whether c may have e, which it asks for by name.
+func (t *Table) adoptable(e *entry, c Client) bool {
+	switch e.state {
+	case Resting:
+		e.fresh = e.seen != c.MAC
+		return true
+	case Quarantined:
+		return e.seen == c.MAC // it was this client that answered the probe
+	}
+	return t.givable(e)
 }
 
 // want notes an address for the next block.

@@ -326,7 +326,7 @@ func (t *Table) expire(now time.Time) {
 
 func (t *Table) expireBound(e *entry) {
 	switch {
-	case e.pinned, t.fixed[e.ip] == e.mac && e.owned:
+	case e.pinned, t.isFixed(e):
 		t.put(e, Held, e.deadline)
 	case e.vm.Known():
 		t.generation++

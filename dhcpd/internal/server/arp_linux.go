@@ -46,8 +46,10 @@ func (a *arpConn) ask(sender, target netip.Addr) {
 	s, t := sender.As4(), target.As4()
 	copy(b[14:], s[:])
 	copy(b[24:], t[:])
-	sa := &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ARP), Ifindex: a.dev.Index, Halen: 6,
-		Addr: [8]byte{255, 255, 255, 255, 255, 255}}
+	sa := &unix.SockaddrLinklayer{
+		Protocol: htons(unix.ETH_P_ARP), Ifindex: a.dev.Index, Halen: 6,
+		Addr: [8]byte{255, 255, 255, 255, 255, 255},
+	}
 	// A lost request is repeated by those who sent it.
 	_ = a.rc.Write(func(fd uintptr) bool {
 		return unix.Sendto(int(fd), b[:], unix.MSG_DONTWAIT, sa) != unix.EAGAIN

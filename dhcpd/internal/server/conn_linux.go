@@ -62,8 +62,8 @@ type conn struct {
 // says so with ErrNoRaw beside a working conn.
 func openConn(dev Device, ip netip.Addr) (*conn, error) {
 	c := &conn{
-		dev: dev, ip: ip, in: newBatch(batchSize, frameSize),
-		frames: newBatch(batchSize+1, frameSize), datagrams: newBatch(batchSize+1, frameSize),
+		dev: dev, ip: ip, in: newBatch(batchSize),
+		frames: newBatch(batchSize + 1), datagrams: newBatch(batchSize + 1),
 	}
 	raw, rawErr := openPacket(dev.Index, unix.ETH_P_IP, laneFilter(nil, false))
 	if rawErr != nil && !errors.Is(rawErr, unix.EPERM) {

@@ -77,7 +77,7 @@ func (c *conn) lane(filter []unix.SockFilter) (*conn, error) {
 		return nil, fmt.Errorf("opening packet socket on %s: %w", c.dev.Name, err)
 	}
 	l := *c
-	l.raw, l.in, l.frames, l.datagrams = f, newBatch(batchSize, frameSize), newBatch(batchSize+1, frameSize), newBatch(batchSize+1, frameSize)
+	l.raw, l.in, l.frames, l.datagrams = f, newBatch(batchSize), newBatch(batchSize+1), newBatch(batchSize+1)
 	l.rc, err = f.SyscallConn()
 	return &l, err
 }

@@ -31,7 +31,8 @@ type batch struct {
 	info  []byte // control message
 }
 
-func newBatch(n, size int) *batch {
+func newBatch(n int) *batch {
+	const size = frameSize
 	b := &batch{
 		msgs:  make([]mmsghdr, n),
 		iovs:  make([]unix.Iovec, n),

@@ -130,7 +130,7 @@ func (s *Server) openLanes(c *conn) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.probes = probes{} // those of an earlier session are lost; clients ask again
-	s.handler.Near = c.arp != nil
+	s.handler.Near, s.handler.Config = c.arp != nil, s.fitting()
 	if c.raw == nil {
 		return nil, nil
 	}

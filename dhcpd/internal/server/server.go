@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,7 +49,7 @@ type Server struct {
 	started bool
 	debug   bool
 	msg     dhcp.Message
-	fresh   []netip.Addr // bindings of this batch
+	fresh   []lease.Binding // new ones of this batch
 	wall    time.Duration
 	mended  time.Time
 
@@ -98,9 +97,22 @@ func wallAhead(now time.Time) time.Duration { return time.Now().Round(0).Sub(now
 func (s *Server) Configure(cfg *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cfg, s.handler.Config = cfg, cfg
+	s.cfg = cfg
+	s.handler.Config = s.fitting()
 	s.table.Configure(cfg.Lease, s.opts.Now())
 	s.commit()
+}
+
+// fitting is the configuration with an MTU that our own device can take: a
+// client with a larger one could not talk to us.
+func (s *Server) fitting() *config.Config {
+	d := s.device.Load()
+	if d == nil || d.MTU <= 0 || int(s.cfg.MTU) <= d.MTU {
+		return s.cfg
+	}
+	c := *s.cfg
+	c.MTU = uint16(d.MTU)
+	return &c
 }
 
 // SetDirectory takes over what is known about virtual machines, and their
@@ -148,7 +160,7 @@ func (s *Server) commit() bool {
 	s.records = s.table.Take(s.records[:0])
 	j := s.opts.Journal
 	if j == nil {
-		s.fresh = s.fresh[:0]
+		s.given()
 		return true
 	}
 	if len(s.records) == 0 {
@@ -162,16 +174,25 @@ func (s *Server) commit() bool {
 			s.opts.Log.Error("lease journal cannot be written to; new clients get no address", "err", err)
 		}
 	}
-	ok := j.Err() == nil
-	if !ok {
-		now := s.opts.Now()
-		for _, ip := range s.fresh {
-			s.table.Revoke(ip, now)
-		}
-		s.setMode()
+	if j.Err() == nil {
+		s.given()
+		return true
+	}
+	now := s.opts.Now()
+	for _, b := range s.fresh {
+		s.table.Revoke(b.IP, now)
 	}
 	s.fresh = s.fresh[:0]
-	return ok
+	s.setMode()
+	return false
+}
+
+// given logs the new leases that are stored now.
+func (s *Server) given() {
+	for _, b := range s.fresh {
+		s.opts.Log.Info("lease given", "mac", b.MAC.String(), "ip", b.IP.String(), "vm", b.VM.String())
+	}
+	s.fresh = s.fresh[:0]
 }
 
 // compact rewrites the journal, which also mends it.
@@ -256,7 +277,7 @@ func (s *Server) settled(m *dhcp.Message, r dhcp.Result, now time.Time) {
 	s.opts.Observe(m.Type.String(), string(r.Outcome))
 	s.note(m, r, now)
 	if r.New && r.Answer != nil {
-		s.fresh = append(s.fresh, r.IP)
+		s.fresh = append(s.fresh, lease.Binding{MAC: m.MAC, IP: r.IP, VM: r.VM})
 	}
 }
 
@@ -267,11 +288,7 @@ func (s *Server) note(m *dhcp.Message, r dhcp.Result, now time.Time) {
 		s.opts.Log.Warn("client found its address in use", "mac", m.MAC.String(), "ip", r.IP.String(), "reason", string(r.Outcome), "vm", r.VM.String())
 		return
 	}
-	if r.New {
-		s.opts.Log.Info("lease given", "mac", m.MAC.String(), "ip", r.IP.String(), "vm", r.VM.String())
-		return
-	}
-	if s.debug {
+	if s.debug && !r.New {
 		s.opts.Log.Debug("message", "type", m.Type.String(), "mac", m.MAC.String(), "reason", string(r.Outcome), "answer", r.Type.String(), "ip", r.IP.String(), "relay", m.GIAddr.String())
 	}
 }

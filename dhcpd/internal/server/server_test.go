@@ -89,8 +89,16 @@ func newLAN(t *testing.T, j *journal.Journal) *lan {
 	done := make(chan error, 1)
 	go func() { done <- l.server.Run(t.Context()) }()
 	t.Cleanup(func() { require.NoError(t, <-done) })
-	require.Eventually(t, l.server.Serving, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return l.server.Serving() && running(t, "vlan") && running(t, "far") }, 5*time.Second, 5*time.Millisecond)
 	return l
+}
+
+// running says whether a device has its carrier, without which frames are lost.
+func running(t *testing.T, name string) bool {
+	t.Helper()
+	dev, err := net.InterfaceByName(name)
+	require.NoError(t, err)
+	return dev.Flags&net.FlagRunning != 0
 }
 
 func (l *lan) count(what string) int {
@@ -220,7 +228,7 @@ func TestFramesOnTheWire(t *testing.T) {
 	require.Equal(t, "192.0.2.100", p.YourIPAddr.String())
 
 	l.send(station(2), "0.0.0.0", "255.255.255.255", message(t, station(2), discover, dhcpv4.WithBroadcast(false)))
-	f, p = l.answer(clientPort)
+	f, _ = l.answer(clientPort)
 	require.Equal(t, station(2), f.dst, "a client without an address gets a frame to its hardware address")
 	require.Equal(t, "192.0.2.101", net.IP(f.body[16:20]).String())
 	require.Equal(t, serverIP, net.IP(f.body[12:16]).String())
@@ -396,7 +404,7 @@ func TestWithoutADiskKnownLeasesGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, netip.MustParseAddr("192.0.2.110"), found.Records[0].IP, "it was stored before it was told")
 
-	require.NoError(t, j.Close()) // every write fails from now on
+	l.server.Do(func(*lease.Table, time.Time) { require.NoError(t, j.Close()) }) // every write fails from now on
 	require.Nil(t, request(2, "192.0.2.111"), "not newly given")
 	require.NotNil(t, request(1, "192.0.2.110"), "renewed")
 	require.Equal(t, "JournalUnwritable", l.server.Problems()[0].Reason)
@@ -443,6 +451,18 @@ func TestKnownMachinesHaveALaneOfTheirOwn(t *testing.T) {
 	l.server.SetDirectory(directory{station(1)}, many)
 	require.Equal(t, "vm", ask(1).HostName(), "more machines than the filter can name")
 	require.Equal(t, dhcpv4.MessageTypeNak, ask(2).MessageType())
+}
+
+// hazard 20: option 26 never exceeds what our own device takes.
+func TestTheMTUFitsTheDevice(t *testing.T) {
+	if !netns.Enter(t) {
+		return
+	}
+	l := newLAN(t, nil)
+	l.server.Configure(configure(t, func(c *agentpb.DHCPConfig) { c.Mtu = 9000 }))
+	l.send(station(1), "0.0.0.0", "255.255.255.255", message(t, station(1), dhcpv4.MessageTypeInform, func(d *dhcpv4.DHCPv4) { d.ClientIPAddr = net.IP{192, 0, 2, 50} }))
+	_, p := l.answer(clientPort)
+	require.Equal(t, []byte{5, 0xdc}, p.Options.Get(dhcpv4.OptionInterfaceMTU))
 }
 
 // A stranger cannot have us flood the network with NAKs.

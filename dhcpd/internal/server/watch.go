@@ -36,7 +36,6 @@ type watch struct {
 	servers  map[string]time.Time // other DHCP servers
 	owners   map[string]time.Time // other stations with our address
 	declines map[string]time.Time // machines' addresses that were declined
-	spoofed  time.Time
 }
 
 func (w *watch) init() {
