@@ -1,6 +1,7 @@
 package app
 
 import (
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,12 @@ func strip(in any) (any, error) {
 		o.Annotations, o.Labels, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
 	case *corev1.Service:
 		o.Annotations = nil
+	case *hyperv1.HostedControlPlane:
+		// Whose it is stands in an annotation.
+		o.Spec, o.Status = hyperv1.HostedControlPlaneSpec{}, hyperv1.HostedControlPlaneStatus{}
+	case *hyperv1.NodePool:
+		o.Spec = hyperv1.NodePoolSpec{ClusterName: o.Spec.ClusterName, Platform: hyperv1.NodePoolPlatform{Type: o.Spec.Platform.Type}}
+		o.Status = hyperv1.NodePoolStatus{}
 	}
 	return in, nil
 }

@@ -289,8 +289,11 @@ func internalProxyService(t *testing.T, third int) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "vlan-proxy"}}
 	ip := func() v1alpha1.IPv4 { return get(t, w.infra).Status.InternalProxyIP }
 	testenv.Eventually(t, patience, func() error {
-		if s := get(t, service); string(ip()) != s.Spec.ClusterIP {
-			return fmt.Errorf("internalProxyIP is %q, the Service's %s", ip(), s.Spec.ClusterIP)
+		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
+			return err
+		}
+		if string(ip()) != service.Spec.ClusterIP {
+			return fmt.Errorf("internalProxyIP is %q, the Service's %s", ip(), service.Spec.ClusterIP)
 		}
 		return nil
 	})

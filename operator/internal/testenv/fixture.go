@@ -32,8 +32,8 @@ func (e *Env) Create(ctx context.Context, objects ...client.Object) error {
 		if err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, client.ObjectKeyFromObject(o), err)
 		}
-		switch withStatus.(type) {
-		case *hyperv1.HostedCluster, *v1alpha1.DHCPServer, *v1alpha1.DNSServer, *v1alpha1.ProxyServer:
+		// HyperShift has set conditions by the time that anybody attaches a cluster.
+		if hosted, ok := withStatus.(*hyperv1.HostedCluster); ok && len(hosted.Status.Conditions) > 0 {
 			withStatus.SetResourceVersion(o.GetResourceVersion())
 			withStatus.SetUID(o.GetUID())
 			if err := e.Client.Status().Update(ctx, withStatus); err != nil {

@@ -89,7 +89,9 @@ func (b *bench) world(ctx context.Context) error {
 	for i := range b.infras {
 		nad := fmt.Sprintf("vlan-%02d", i)
 		infra := testenv.Infra(namespace, nad, nad, 2)
-		ip := func(third, last int) v1alpha1.IPv4 { return v1alpha1.IPv4(fmt.Sprintf("10.200.%d.%d", i*8+third, last)) }
+		ip := func(third, last int) v1alpha1.IPv4 {
+			return v1alpha1.IPv4(fmt.Sprintf("10.200.%d.%d", i*8+third, last))
+		}
 		infra.Spec.NetworkConfig.CIDR = v1alpha1.IPv4CIDR(fmt.Sprintf("10.200.%d.0/21", i*8))
 		infra.Spec.NetworkConfig.Gateway = ip(0, 1)
 		c := &infra.Spec.InfraComponents
