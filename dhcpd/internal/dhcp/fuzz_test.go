@@ -35,7 +35,7 @@ func FuzzHandle(f *testing.F) {
 			if r.Answer == nil {
 				continue
 			}
-			if len(r.Answer) < minReply {
+			if len(r.Answer) < 300 {
 				t.Fatalf("an answer of %d bytes", len(r.Answer))
 			}
 			p, err := dhcpv4.FromBytes(r.Answer)

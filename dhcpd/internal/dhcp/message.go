@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
-	"slices"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
@@ -34,52 +35,22 @@ func (t Type) String() string {
 	return typeNames[t]
 }
 
-// The options that are read or set (RFC 2132 unless stated).
-const (
-	optPad            = 0
-	optMask           = 1
-	optRouter         = 3
-	optDNS            = 6
-	optHostName       = 12
-	optMTU            = 26
-	optRequestedIP    = 50
-	optLeaseTime      = 51
-	optOverload       = 52
-	optMessageType    = 53
-	optServerID       = 54
-	optMessage        = 56
-	optMaxMessageSize = 57
-	optRenewal        = 58
-	optRebinding      = 59
-	optClientID       = 61
-	optRelayInfo      = 82 // RFC 3046
-	optEnd            = 255
-)
-
 // The sub-options of option 82 that matter here.
 const (
 	subLinkSelection  = 5  // RFC 3527
 	subServerOverride = 11 // RFC 5107
 )
 
-// The layout of a BOOTP message (RFC 2131 section 2).
 const (
-	offFlags   = 10
-	offCIAddr  = 12
-	offYIAddr  = 16
-	offGIAddr  = 24
-	offCHAddr  = 28
-	offCookie  = 236
-	offOptions = 240
-	// minReply is BOOTP's length, which some clients insist on (RFC 951).
-	minReply = 300
+	// headerLength is that of a BOOTP message with the magic cookie (RFC 2131
+	// section 2).
+	headerLength = 240
+	magicCookie  = 0x63825363
 	// maxRequest is what one Ethernet frame of 1500 bytes can hold.
 	maxRequest = 1500 - 28
 	// maxHops is the limit of RFC 1542 section 4.1.1.
 	maxHops = 16
 )
-
-const magicCookie = 0x63825363
 
 // The ways in which a message can be malformed.
 var (
@@ -93,8 +64,7 @@ var (
 	ErrHops     = errors.New("too many relays")
 )
 
-// Message is a client's message. Its slices point into the buffer that it was
-// parsed from.
+// Message is a client's message.
 type Message struct {
 	Type      Type
 	MAC       lease.MAC
@@ -110,7 +80,7 @@ type Message struct {
 	// LinkSelection and ServerOverride are sub-options of option 82.
 	LinkSelection  netip.Addr
 	ServerOverride netip.Addr
-	raw            []byte
+	packet         *dhcpv4.DHCPv4
 }
 
 // Relayed says whether a relay passed the message on.
@@ -120,29 +90,35 @@ func addr4(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }
 
 // Parse reads a message into m. What it returns is for counting: a message
 // that cannot be parsed is never answered.
+//
+// The library reads any hardware address length into a key of that length
+// (hazard 63), so the header is judged first.
 func (m *Message) Parse(b []byte) error {
 	*m = Message{}
 	switch {
-	case len(b) < offOptions:
+	case len(b) < headerLength:
 		return ErrShort
 	case len(b) > maxRequest:
 		return ErrLong
-	case b[0] != 1 || binary.BigEndian.Uint32(b[offCookie:]) != magicCookie:
+	case b[0] != byte(dhcpv4.OpcodeBootRequest) || binary.BigEndian.Uint32(b[headerLength-4:]) != magicCookie:
 		return ErrNotBOOTP
 	case b[1] != 1 || b[2] != 6:
 		return ErrHardware
 	case b[3] > maxHops:
 		return ErrHops
 	}
-	m.raw = b
-	m.MAC = lease.MAC(b[offCHAddr : offCHAddr+6])
+	p, err := dhcpv4.FromBytes(b)
+	if err != nil {
+		return ErrOptions
+	}
+	m.packet = p
+	m.MAC = lease.MAC(p.ClientHWAddr)
 	if !m.MAC.Unicast() {
 		return ErrHardware
 	}
-	m.Broadcast = b[offFlags]&0x80 != 0
-	m.CIAddr = addr4(b[offCIAddr : offCIAddr+4])
-	m.GIAddr = addr4(b[offGIAddr : offGIAddr+4])
-	if err := m.parseOptions(b[offOptions:]); err != nil {
+	m.Broadcast = p.IsBroadcast()
+	m.CIAddr, m.GIAddr = addr4(p.ClientIPAddr.To4()), addr4(p.GatewayIPAddr.To4())
+	if err := m.readOptions(p.Options); err != nil {
 		return err
 	}
 	if m.Type == 0 {
@@ -151,65 +127,36 @@ func (m *Message) Parse(b []byte) error {
 	return m.parseRelayInfo()
 }
 
-// parseOptions reads up to End; whatever follows is padding of whatever bytes.
-func (m *Message) parseOptions(b []byte) error {
-	for len(b) > 0 {
-		code := b[0]
-		if code == optEnd {
-			return nil
-		}
-		if code == optPad {
-			b = b[1:]
-			continue
-		}
-		if len(b) < 2 || len(b) < 2+int(b[1]) {
-			return ErrOptions
-		}
-		if err := m.setOption(code, b[2:2+int(b[1])]); err != nil {
-			return err
-		}
-		b = b[2+int(b[1]):]
-	}
-	return nil
-}
-
-func (m *Message) setOption(code byte, v []byte) error {
-	switch code {
-	case optOverload:
+// readOptions takes what matters here; a split option is one by now (RFC 3396
+// section 7).
+func (m *Message) readOptions(o dhcpv4.Options) error {
+	if o.Has(dhcpv4.OptionOptionOverload) {
 		return ErrOverload
-	case optMessageType:
+	}
+	if v, found := o[dhcpv4.OptionDHCPMessageType.Code()]; found {
 		if len(v) != 1 {
 			return ErrOptions
 		}
 		m.Type = Type(v[0])
-	case optRequestedIP, optServerID:
-		if len(v) != 4 {
-			return ErrOptions
+	}
+	for code, to := range map[dhcpv4.OptionCode]*netip.Addr{
+		dhcpv4.OptionRequestedIPAddress: &m.Requested, dhcpv4.OptionServerIdentifier: &m.ServerID,
+	} {
+		if v, found := o[code.Code()]; found {
+			if len(v) != 4 {
+				return ErrOptions
+			}
+			*to = addr4(v)
 		}
-		if code == optRequestedIP {
-			m.Requested = addr4(v)
-		} else {
-			m.ServerID = addr4(v)
-		}
-	case optMaxMessageSize:
+	}
+	if v, found := o[dhcpv4.OptionMaximumDHCPMessageSize.Code()]; found {
 		if len(v) != 2 {
 			return ErrOptions
 		}
 		m.MaxSize = int(binary.BigEndian.Uint16(v))
-	case optClientID:
-		m.ClientID = join(m.ClientID, v)
-	case optRelayInfo:
-		m.RelayInfo = join(m.RelayInfo, v)
 	}
+	m.ClientID, m.RelayInfo = o[dhcpv4.OptionClientIdentifier.Code()], o[dhcpv4.OptionRelayAgentInformation.Code()]
 	return nil
-}
-
-// join puts the parts of a split option together (RFC 3396 section 7).
-func join(a, b []byte) []byte {
-	if len(a) == 0 {
-		return b
-	}
-	return append(slices.Clip(a), b...)
 }
 
 func (m *Message) parseRelayInfo() error {
@@ -238,11 +185,12 @@ func (m *Message) parseRelayInfo() error {
 // Foreign reads the server identifier of a server's OFFER or ACK, to notice
 // that there is another one.
 func Foreign(b []byte) (Type, netip.Addr, bool) {
-	if len(b) < offOptions || b[0] != 2 || binary.BigEndian.Uint32(b[offCookie:]) != magicCookie {
+	p, err := dhcpv4.FromBytes(b)
+	if err != nil || p.OpCode != dhcpv4.OpcodeBootReply {
 		return 0, netip.Addr{}, false
 	}
 	var m Message
-	if err := m.parseOptions(b[offOptions:]); err != nil || !m.ServerID.IsValid() {
+	if err := m.readOptions(p.Options); err != nil || !m.ServerID.IsValid() {
 		return 0, netip.Addr{}, false
 	}
 	return m.Type, m.ServerID, m.Type == Offer || m.Type == Ack || m.Type == Nak

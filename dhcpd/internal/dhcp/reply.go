@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
 	"github.com/densityops/oooi/dhcpd/internal/config"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
@@ -36,30 +38,44 @@ func serverID(c *config.Config, m *Message) netip.Addr {
 	return c.ServerIP
 }
 
-// build appends the answer to buf.
+// build appends the answer to buf. The library writes the options in the order
+// of their codes, option 82 last, splits long ones (RFC 3396 section 5) and pads
+// to BOOTP's 300 bytes (RFC 951), which some clients insist on.
 func build(buf []byte, c *config.Config, m *Message, r reply) []byte {
-	w := writer{b: buf, start: len(buf)}
-	w.header(m, r)
-	w.byte1(optMessageType, byte(r.typ))
-	w.addrs(optServerID, serverID(c, m))
-	if r.typ != Nak {
-		w.configuration(c, r)
-	} else if r.message != "" {
-		w.option(optMessage, []byte(r.message))
+	p := header(m, r)
+	o := answer{p.Options}
+	o.put(dhcpv4.OptionDHCPMessageType, byte(r.typ))
+	o.addrs(dhcpv4.OptionServerIdentifier, serverID(c, m))
+	o.put(dhcpv4.OptionClientIdentifier, m.ClientID...) // RFC 6842 section 3
+	o.put(dhcpv4.OptionRelayAgentInformation, m.RelayInfo...)
+	if r.typ == Nak {
+		o.put(dhcpv4.OptionMessage, []byte(r.message)...)
+	} else {
+		o.configuration(c, r)
+		o.extras(c.Options, limit(c, m))
 	}
-	// What the client or its relay must get back has its place reserved
-	// before anything that may be left out.
-	tail := 1 + sizeOf(m.ClientID) + sizeOf(m.RelayInfo)
-	if r.typ != Nak {
-		w.extras(c.Options, limit(c, m)-tail)
+	return append(buf, p.ToBytes()...)
+}
+
+// header takes from the client's what an answer repeats (RFC 2131 table 3).
+func header(m *Message, r reply) *dhcpv4.DHCPv4 {
+	p := &dhcpv4.DHCPv4{
+		OpCode: dhcpv4.OpcodeBootReply, HWType: m.packet.HWType, TransactionID: m.packet.TransactionID, Flags: m.packet.Flags,
+		ClientIPAddr: netIP(r.ciaddr), YourIPAddr: netIP(r.yiaddr), GatewayIPAddr: m.packet.GatewayIPAddr, ClientHWAddr: m.packet.ClientHWAddr,
+		Options: dhcpv4.Options{},
 	}
-	w.long(optClientID, m.ClientID) // RFC 6842 section 3
-	w.long(optRelayInfo, m.RelayInfo)
-	w.b = append(w.b, optEnd)
-	for len(w.b)-w.start < minReply {
-		w.b = append(w.b, optPad)
+	if r.typ == Nak && m.Relayed() {
+		p.SetBroadcast() // RFC 2131 section 4.3.2: the relay must broadcast it
 	}
-	return w.b
+	return p
+}
+
+// netIP is the library's form of an address.
+func netIP(a netip.Addr) []byte {
+	if !a.Is4() {
+		return make([]byte, 4)
+	}
+	return a.AsSlice()
 }
 
 // limit is the longest answer that m's sender takes. Through a relay or not,
@@ -72,105 +88,66 @@ func limit(c *config.Config, m *Message) int {
 	return min(max(m.MaxSize, minMaxSize), frame) - 28
 }
 
-type writer struct {
-	b     []byte
-	start int
-}
+// answer is the options of an answer.
+type answer struct{ dhcpv4.Options }
 
-func (w *writer) header(m *Message, r reply) {
-	w.b = append(w.b, m.raw[:offCHAddr+16]...) // op to chaddr are the client's
-	h := w.b[w.start:]
-	h[0] = 2 // BOOTREPLY
-	h[3] = 0 // hops
-	clear(h[8:10])
-	if r.typ == Nak && m.Relayed() {
-		h[offFlags] |= 0x80 // RFC 2131 section 4.3.2: the relay must broadcast it
-	}
-	clear(h[offCIAddr:offGIAddr]) // ciaddr, yiaddr, siaddr
-	put(h[offCIAddr:], r.ciaddr)
-	put(h[offYIAddr:], r.yiaddr)
-	w.b = append(w.b, make([]byte, offCookie-offCHAddr-16)...) // sname, file
-	w.b = binary.BigEndian.AppendUint32(w.b, magicCookie)
-}
-
-func put(b []byte, a netip.Addr) {
-	if a.Is4() {
-		v := a.As4()
-		copy(b, v[:])
+func (o answer) put(code dhcpv4.OptionCode, v ...byte) {
+	if len(v) > 0 {
+		o.Options[code.Code()] = v
 	}
 }
 
-// configuration writes what the configuration of today says (spec C2).
-func (w *writer) configuration(c *config.Config, r reply) {
-	if r.lease > 0 {
-		s := uint32(r.lease / time.Second)
-		w.uint32(optLeaseTime, s)
-		w.uint32(optRenewal, s/2)
-		w.uint32(optRebinding, uint32(uint64(s)*7/8)) // RFC 2131 section 4.4.5
-	}
-	mask := ^uint32(0) << (32 - c.Prefix.Bits())
-	w.uint32(optMask, mask)
-	w.addrs(optRouter, c.Gateway)
-	w.addrs(optDNS, c.DNS...)
-	if c.MTU != 0 {
-		w.b = append(w.b, optMTU, 2, byte(c.MTU>>8), byte(c.MTU))
-	}
-	if r.hostName != "" && len(r.hostName) <= maxHostName {
-		w.option(optHostName, []byte(r.hostName))
-	}
-}
-
-// extras writes the administrator's options as far as they fit.
-func (w *writer) extras(options []config.Option, limit int) {
-	for _, o := range options {
-		if len(w.b)-w.start+2+len(o.Value) <= limit {
-			w.option(o.Code, o.Value)
-		}
-	}
-}
-
-func (w *writer) option(code byte, v []byte) {
-	w.b = append(w.b, code, byte(len(v)))
-	w.b = append(w.b, v...)
-}
-
-func (w *writer) byte1(code, v byte) { w.b = append(w.b, code, 1, v) }
-
-func (w *writer) uint32(code byte, v uint32) {
-	w.b = append(w.b, code, 4)
-	w.b = binary.BigEndian.AppendUint32(w.b, v)
+func (o answer) uint32(code dhcpv4.OptionCode, v uint32) {
+	o.put(code, binary.BigEndian.AppendUint32(nil, v)...)
 }
 
 // maxAddrs is how many addresses one option can hold.
 const maxAddrs = 63
 
-func (w *writer) addrs(code byte, as ...netip.Addr) {
-	if len(as) == 0 {
-		return
+func (o answer) addrs(code dhcpv4.OptionCode, as ...netip.Addr) {
+	var v []byte
+	for _, a := range as[:min(len(as), maxAddrs)] {
+		v = append(v, a.AsSlice()...)
 	}
-	as = as[:min(len(as), maxAddrs)]
-	w.b = append(w.b, code, byte(4*len(as)))
-	for _, a := range as {
-		v := a.As4()
-		w.b = append(w.b, v[:]...)
+	o.put(code, v...)
+}
+
+// configuration writes what the configuration of today says (behaviour C2).
+func (o answer) configuration(c *config.Config, r reply) {
+	if r.lease > 0 {
+		s := uint32(r.lease / time.Second)
+		o.uint32(dhcpv4.OptionIPAddressLeaseTime, s)
+		o.uint32(dhcpv4.OptionRenewTimeValue, s/2)
+		o.uint32(dhcpv4.OptionRebindingTimeValue, uint32(uint64(s)*7/8)) // RFC 2131 section 4.4.5
+	}
+	o.uint32(dhcpv4.OptionSubnetMask, ^uint32(0)<<(32-c.Prefix.Bits()))
+	o.addrs(dhcpv4.OptionRouter, c.Gateway)
+	o.addrs(dhcpv4.OptionDomainNameServer, c.DNS...)
+	if c.MTU != 0 {
+		o.put(dhcpv4.OptionInterfaceMTU, byte(c.MTU>>8), byte(c.MTU))
+	}
+	if len(r.hostName) <= maxHostName {
+		o.put(dhcpv4.OptionHostName, []byte(r.hostName)...)
 	}
 }
 
-// long writes an option of any length, split as RFC 3396 section 5 says.
-func (w *writer) long(code byte, v []byte) {
-	for len(v) > 0 {
-		n := min(len(v), 255)
-		w.option(code, v[:n])
-		v = v[n:]
+// extras writes the administrator's options as far as they fit beside what must
+// be there.
+func (o answer) extras(options []config.Option, limit int) {
+	size := headerLength + 1
+	for _, v := range o.Options {
+		size += sizeOf(v)
+	}
+	for _, e := range options {
+		if _, taken := o.Options[e.Code]; !taken && size+sizeOf(e.Value) <= limit {
+			o.Options[e.Code] = e.Value
+			size += sizeOf(e.Value)
+		}
 	}
 }
 
-func sizeOf(v []byte) int {
-	if len(v) == 0 {
-		return 0
-	}
-	return len(v) + 2*((len(v)+254)/255)
-}
+// sizeOf is the length of an option on the wire.
+func sizeOf(v []byte) int { return len(v) + 2*max(1, (len(v)+254)/255) }
 
 // hostName is the name that a client is told: its machine's, byte for byte.
 func hostName(c *config.Config, m lease.MAC, vm lease.VM) string {
