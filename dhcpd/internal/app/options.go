@@ -77,15 +77,8 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	}
-	if child != "" {
-		ns, name, ok := strings.Cut(child, "/")
-		if !ok || ns == "" || name == "" {
-			return fmt.Errorf("--child %q: want NAMESPACE/NAME", child)
-		}
-		o.Namespace, o.Name = ns, name
-	}
-	if o.Lease == "" {
-		o.Lease = leaseName(o.Name)
+	if err := o.setChild(child); err != nil {
+		return err
 	}
 	var err error
 	if o.Fence, err = parseFence(fence); err != nil {
@@ -99,6 +92,21 @@ func (o *Options) finish(child, fence, level string, rest []string) error {
 		return errors.New("nothing to serve: give --snapshot or --hub")
 	case o.Hub != "" && o.Name == "":
 		return errors.New("--hub needs --child")
+	}
+	return nil
+}
+
+// setChild takes the resource, and from it the Lease that is not given.
+func (o *Options) setChild(child string) error {
+	if child != "" {
+		ns, name, ok := strings.Cut(child, "/")
+		if !ok || ns == "" || name == "" {
+			return fmt.Errorf("--child %q: want NAMESPACE/NAME", child)
+		}
+		o.Namespace, o.Name = ns, name
+	}
+	if o.Lease == "" {
+		o.Lease = leaseName(o.Name)
 	}
 	return nil
 }
