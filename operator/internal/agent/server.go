@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,10 +54,8 @@ func (r Reviews) User(ctx context.Context, token string) (string, error) {
 		return "", nil
 	}
 	// An API server that does not know about audiences says so by leaving them out.
-	for _, a := range review.Status.Audiences {
-		if a == Audience {
-			return review.Status.User.Username, nil
-		}
+	if slices.Contains(review.Status.Audiences, Audience) {
+		return review.Status.User.Username, nil
 	}
 	return "", nil
 }
@@ -75,7 +74,8 @@ type Server struct {
 // NewServer makes a server on a listener. serviceAccount names the
 // ServiceAccount of a child's pod.
 func NewServer(hub *Hub, tokens Tokens, serviceAccount func(component, name string) string, listener net.Listener,
-	certificate func() (*tls.Certificate, error)) *Server {
+	certificate func() (*tls.Certificate, error),
+) *Server {
 	return &Server{hub: hub, tokens: tokens, serviceAccount: serviceAccount, listener: listener, certificate: certificate}
 }
 

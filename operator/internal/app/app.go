@@ -127,7 +127,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	a.keeper = agent.NewKeeper(mgr.GetAPIReader(), mgr.GetClient(), o.Namespace, hubNames(host, o.Namespace), mgr.Elected(), time.Now, o.Logger,
 		func() { again.send(0, 1, 2) })
 	a.hub = agent.NewHub(mgr.GetClient(), encode)
-	listener, err := net.Listen("tcp", o.HubBindAddress)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.HubBindAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listening for agents: %w", err)
 	}
@@ -293,7 +293,8 @@ func typedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		v1alpha1.GroupVersion.WithKind(v1alpha1.KindDHCPServer), v1alpha1.GroupVersion.WithKind(v1alpha1.KindDNSServer),
 		v1alpha1.GroupVersion.WithKind(v1alpha1.KindProxyServer),
-		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Version: "v1", Kind: "Service"},
 	}
 }
 

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,10 +102,8 @@ func leadsTo(name string, ip v1alpha1.IPv4) func([]v1alpha1.ProxyBackend) bool {
 func hasSource(address string) func([]v1alpha1.ProxyBackend) bool {
 	return func(list []v1alpha1.ProxyBackend) bool {
 		for _, b := range list {
-			for _, s := range b.SourcePrefixRanges {
-				if s == address+"/32" {
-					return true
-				}
+			if slices.Contains(b.SourcePrefixRanges, address+"/32") {
+				return true
 			}
 		}
 		return false

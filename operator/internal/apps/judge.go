@@ -39,10 +39,10 @@ func Judge(w Wanted, o Observed) Decision {
 		return w.pending(w.Refusal.Reason, w.Refusal.Message, recheckInstall)
 	}
 	if w.Refusal.Reason != "" {
-		return w.degraded(w.Refusal.Reason, w.Refusal.Message, recheckFault)
+		return w.degraded(w.Refusal.Reason, w.Refusal.Message)
 	}
 	if o.AccessProblem != "" {
-		return w.degraded(v1alpha1.ReasonHostedClusterAccessFailed, o.AccessProblem, recheckFault)
+		return w.degraded(v1alpha1.ReasonHostedClusterAccessFailed, o.AccessProblem)
 	}
 	if !o.WorkerReady {
 		return w.pending(v1alpha1.ReasonWaitingForHostedClusterNodes,
@@ -62,7 +62,7 @@ func (w Wanted) install(o Observed) (Decision, bool) {
 	op := w.Spec.MetalLB.Operator
 	if len(o.Subscriptions) == 0 && !o.CatalogSourceFound {
 		return w.degraded(v1alpha1.ReasonCatalogSourceMissing, fmt.Sprintf(
-			"appsIngress.metallb.operator.source: the hosted cluster has no CatalogSource %s/%s", op.SourceNamespace, op.Source), recheckFault), true
+			"appsIngress.metallb.operator.source: the hosted cluster has no CatalogSource %s/%s", op.SourceNamespace, op.Source)), true
 	}
 	d := w.pending(v1alpha1.ReasonWaitingForMetalLBCRDs, "MetalLB's operator is being installed", recheckInstall)
 	if len(o.Subscriptions) == 0 {
@@ -73,7 +73,7 @@ func (w Wanted) install(o Observed) (Decision, bool) {
 		if r.Reason == v1alpha1.ReasonInstallPlanNeedsApproval {
 			return w.pending(r.Reason, r.Message, recheckFault), true
 		}
-		return w.degraded(r.Reason, r.Message, recheckFault), true
+		return w.degraded(r.Reason, r.Message), true
 	}
 	if slices.ContainsFunc(o.Subscriptions, func(s Subscription) bool { return s.Ours }) {
 		d.Apply = []Object{w.subscription()}
@@ -116,7 +116,7 @@ func (w Wanted) serve(o Observed) Decision {
 	s := o.Service
 	if s != nil && !w.owns(s) {
 		return w.degraded(v1alpha1.ReasonServiceNotOwned, fmt.Sprintf(
-			"Service %s/%s of the hosted cluster exists and was not made by this attachment", w.Spec.Service.Namespace, w.Spec.Service.Name), recheckFault)
+			"Service %s/%s of the hosted cluster exists and was not made by this attachment", w.Spec.Service.Namespace, w.Spec.Service.Name))
 	}
 	d := w.pending(v1alpha1.ReasonWaitingForExternalIP, "MetalLB has not assigned an address yet", recheckExternalIP)
 	d.Remove = w.stale(lb.Namespace)
@@ -243,8 +243,8 @@ func (w Wanted) pending(reason, message string, after time.Duration) Decision {
 	return Decision{Phase: v1alpha1.AppsPhasePending, Reason: reason, Message: message, Endpoint: w.Last, After: after}
 }
 
-func (w Wanted) degraded(reason, message string, after time.Duration) Decision {
-	return Decision{Phase: v1alpha1.AppsPhaseDegraded, Reason: reason, Message: message, Endpoint: w.Last, After: after}
+func (w Wanted) degraded(reason, message string) Decision {
+	return Decision{Phase: v1alpha1.AppsPhaseDegraded, Reason: reason, Message: message, Endpoint: w.Last, After: recheckFault}
 }
 
 func (w Wanted) keepInPool(e Endpoint) Endpoint {

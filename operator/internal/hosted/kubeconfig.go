@@ -65,7 +65,8 @@ func refused(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) string 
 	if i := slices.IndexFunc(fields, func(f struct {
 		name string
 		set  bool
-	}) bool {
+	},
+	) bool {
 		return f.set
 	}); i >= 0 {
 		return fields[i].name

@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "x", errors.New("resourceVersion 17"))
-	failure  = errors.New("connection refused")
+	conflict   = apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "x", errors.New("resourceVersion 17"))
+	errFailure = errors.New("connection refused")
 )
 
 func TestResultMergesWhatStepsEndedWith(t *testing.T) {
@@ -33,10 +33,10 @@ func TestResultMergesWhatStepsEndedWith(t *testing.T) {
 		{"a wait for a watch needs no time", []error{outcome.Waiting{Reason: "R"}}, 0, false},
 		{"an invalid declaration is not tried again", []error{outcome.Invalid{Reason: "R"}}, 0, false},
 		{"a conflict is tried again quietly", []error{conflict}, 500 * time.Millisecond, false},
-		{"a failure is returned", []error{outcome.Waiting{After: time.Second}, failure}, 0, true},
+		{"a failure is returned", []error{outcome.Waiting{After: time.Second}, errFailure}, 0, true},
 		{"joined errors are looked into", []error{errors.Join(nil, errors.Join(outcome.Waiting{After: 2 * time.Second}, outcome.Invalid{}))}, 2 * time.Second, false},
 		{"a wrapped wait is a wait", []error{fmt.Errorf("reaching: %w", outcome.Waiting{After: time.Second})}, time.Second, false},
-		{"a failed call is returned", []error{outcome.Failed{Err: failure}}, 0, true},
+		{"a failed call is returned", []error{outcome.Failed{Err: errFailure}}, 0, true},
 		{"a failed call that was a conflict is not", []error{outcome.Failed{Err: conflict}}, 500 * time.Millisecond, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,10 +55,10 @@ func TestAConditionSaysWhyAndHoldsNothingVolatile(t *testing.T) {
 	}{
 		{"a wait", outcome.Waiting{Reason: "W", Message: "not yet"}, "W", "not yet"},
 		{"a mistake", outcome.Invalid{Reason: "I", Message: "wrong"}, "I", "wrong"},
-		{"a failed call", outcome.Failed{Reason: "F", Message: "asking", Err: failure}, "F", "asking: connection refused"},
-		{"any other error", failure, v1alpha1.ReasonReconciliationFailed, "connection refused"},
+		{"a failed call", outcome.Failed{Reason: "F", Message: "asking", Err: errFailure}, "F", "asking: connection refused"},
+		{"any other error", errFailure, v1alpha1.ReasonReconciliationFailed, "connection refused"},
 		{"a conflict names no version", conflict, v1alpha1.ReasonReconciliationFailed, "an object was changed by another writer"},
-		{"the first of several", errors.Join(outcome.Invalid{Reason: "I", Message: "wrong"}, failure), "I", "wrong"},
+		{"the first of several", errors.Join(outcome.Invalid{Reason: "I", Message: "wrong"}, errFailure), "I", "wrong"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cond := outcome.Condition("T", 3, c.err)

@@ -61,7 +61,7 @@ func NAD(namespace, name string) *nadv1.NetworkAttachmentDefinition {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: nadv1.NetworkAttachmentDefinitionSpec{Config: fmt.Sprintf(
 			`{"cniVersion":"0.3.1","name":%q,"type":"bridge","bridge":%q,"capabilities":{"ips":true},"ipam":{"type":"static"}}`,
-			namespace+"-"+name, "br-"+name)},
+			namespace+"-"+name, "br-"+namespace+"-"+name)},
 	}
 }
 

@@ -87,7 +87,7 @@ func hostedFiles(set CRDs, module func(string, ...string) ([]string, error)) ([]
 }
 
 func moduleDir(path string) (string, error) {
-	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path)
+	command := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", path)
 	command.Dir = here()
 	out, err := command.Output()
 	if err != nil {

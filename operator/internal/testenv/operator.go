@@ -95,7 +95,7 @@ func StartOperator(t testing.TB, config *rest.Config, options app.Options) *Oper
 	var err error
 	o.App, err = app.New(ctx, config, options)
 	require.NoError(t, err, "the operator must start with the rights of its manifests")
-	go func() { o.done <- o.App.Run(ctx) }()
+	go func() { o.done <- o.Run(ctx) }()
 	t.Cleanup(func() { require.NoError(t, o.Stop()) })
 	return o
 }

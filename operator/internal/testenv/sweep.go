@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -40,7 +39,7 @@ func (e *Env) Sweep(t testing.TB, namespace string) {
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
 		if ns.Name == namespace || len(ns.Name) > len(namespace) && ns.Name[:len(namespace)+1] == namespace+"-" {
-			require.NoError(t, client.IgnoreNotFound(e.Client.Delete(ctx, ns)), fmt.Sprintf("deleting %s", ns.Name))
+			require.NoError(t, client.IgnoreNotFound(e.Client.Delete(ctx, ns)), "deleting %s", ns.Name)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (e *Env) startManager() error {
 	if err != nil {
 		return fmt.Errorf("making a log: %w", err)
 	}
-	e.manager = exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
+	e.manager = exec.CommandContext(context.Background(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
 		"--kubeconfig="+kubeconfig, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
 		"--controllers=garbage-collector-controller,namespace-controller,deployment-controller,replicaset-controller,serviceaccount-controller",
 		"--concurrent-gc-syncs=5", "--kube-api-qps=500", "--kube-api-burst=1000")

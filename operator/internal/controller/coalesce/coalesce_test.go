@@ -20,15 +20,15 @@ func TestSingleEventsArePassedOnAndFloodsAreGathered(t *testing.T) {
 		g.Started(key)
 		require.Equal(t, Interval, g.delay(request, Unhurried))
 		require.Equal(t, burst, g.delay(request, Hurried), "a single event does not wait")
-		time.Sleep(700 * time.Millisecond)
+		<-time.After(700 * time.Millisecond)
 		require.Equal(t, 300*time.Millisecond, g.delay(request, Unhurried))
 		for range 3 {
 			g.Started(key)
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		require.Equal(t, Interval-100*time.Millisecond, g.delay(request, Hurried), "events that keep coming are gathered")
 		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}, Hurried), "another object is not held up")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		require.Equal(t, burst, g.delay(request, Hurried))
 		require.Equal(t, burst, g.delay(request, Unhurried))
 		g.Started(key)

@@ -77,6 +77,10 @@ func counts(attachments []*v1alpha1.InfraClusterAttachment) v1alpha1.AttachmentC
 // availableCondition sums up the children that the plan applies.
 func availableCondition(r reported) metav1.Condition {
 	cond := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsExpected}
+	if refusal := r.plan.Refusal; refusal.Reason != "" {
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionFalse, refusal.Reason, refusal.Message
+		return cond
+	}
 	var words []string
 	for _, want := range wanted(r.plan) {
 		i := slices.IndexFunc(r.children, func(c child) bool { return c.component == want })

@@ -155,7 +155,8 @@ func (c *cluster) ensure(t *testing.T, a *v1alpha1.InfraClusterAttachment, phase
 		require.NoError(t, err)
 		return
 	}
-	w, ok := err.(outcome.Waiting)
+	var w outcome.Waiting
+	ok := errors.As(err, &w)
 	require.True(t, ok, "%v", err)
 	require.Positive(t, w.After)
 }

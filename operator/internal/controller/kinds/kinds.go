@@ -216,18 +216,7 @@ func (r *Registry) probe(ctx context.Context) bool {
 			r.log.Warn("looking for a kind", "kind", k.String(), "err", err)
 			continue // not known: leave it as it is
 		}
-		was, had := r.Served(k)
-		switch {
-		case served && had && was == gvk:
-		case served:
-			if had {
-				r.drop(ctx, k, was)
-			}
-			changed = r.take(ctx, k, gvk) || changed
-		case had:
-			r.drop(ctx, k, was)
-			changed = true
-		}
+		changed = r.settle(ctx, k, gvk, served) || changed
 	}
 	if changed {
 		for _, f := range r.changed {
@@ -235,6 +224,18 @@ func (r *Registry) probe(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// settle follows what was found of a kind, and says whether that is news.
+func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKind, served bool) bool {
+	was, had := r.Served(k)
+	if served == had && (!served || was == gvk) {
+		return false
+	}
+	if had {
+		r.drop(ctx, k, was)
+	}
+	return !served || r.take(ctx, k, gvk)
 }
 
 // find looks for the best served version of a kind.

@@ -36,8 +36,11 @@ type bench struct {
 	process             *exec.Cmd
 }
 
+// say tells the person who waits how far it is.
+func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
+
 func newBench(ctx context.Context, operator string, attachments, infras int) (*bench, error) {
-	fmt.Println("starting etcd and kube-apiserver")
+	say("starting etcd and kube-apiserver")
 	env, err := testenv.Start(false)
 	if err != nil {
 		return nil, err
@@ -48,7 +51,7 @@ func newBench(ctx context.Context, operator string, attachments, infras int) (*b
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
 	b := &bench{env: env, dir: dir, attachments: attachments, infras: infras, operator: operator}
-	fmt.Printf("making %d hosted clusters\n", attachments)
+	say("making %d hosted clusters", attachments)
 	if err := b.world(ctx); err != nil {
 		b.stop()
 		return nil, err

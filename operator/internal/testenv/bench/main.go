@@ -63,13 +63,13 @@ func run(ctx context.Context, operator string, attachments, infras, rounds int, 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-44s %12s %12s  %s\n", "", "ours", "bar", "")
+	say("%-44s %12s %12s", "", "ours", "bar")
 	for _, r := range rows {
 		verdict := "ok"
 		if !r.OK {
 			verdict = "MISSED"
 		}
-		fmt.Printf("%-44s %12.2f %12.2f  %s\n", r.ID, r.Ours, r.Theirs, verdict)
+		say("%-44s %12.2f %12.2f  %s", r.ID, r.Ours, r.Theirs, verdict)
 	}
 	result := map[string]any{
 		"rounds": rounds, "rows": rows,

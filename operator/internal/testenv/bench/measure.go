@@ -22,6 +22,21 @@ import (
 	"github.com/densityops/oooi/operator/internal/testenv"
 )
 
+// settle attaches every cluster and waits until all is Ready and quiet.
+func (b *bench) settle(ctx context.Context) (attached, settled time.Duration, err error) {
+	say("attaching %d clusters", b.attachments)
+	started := time.Now()
+	if err := b.attach(ctx); err != nil {
+		return 0, 0, err
+	}
+	attached = time.Since(started)
+	if err := b.allReady(ctx); err != nil {
+		return 0, 0, err
+	}
+	settled = time.Since(started)
+	return attached, settled, b.quiet(ctx)
+}
+
 // measure settles, rests, restarts, and lets attachments come and go.
 func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 	if err := b.startOperator(ctx); err != nil {
@@ -34,24 +49,15 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Printf("attaching %d clusters\n", b.attachments)
-	started := time.Now()
-	if err := b.attach(ctx); err != nil {
-		return nil, err
-	}
-	attached := time.Since(started)
-	if err := b.allReady(ctx); err != nil {
-		return nil, err
-	}
-	settled := time.Since(started)
-	if err := b.quiet(ctx); err != nil {
+	attached, settled, err := b.settle(ctx)
+	if err != nil {
 		return nil, err
 	}
 	after, err := writes()
 	if err != nil {
 		return nil, err
 	}
-	fmt.Printf("attached in %.1f s, settled after %.1f s\n", attached.Seconds(), settled.Seconds())
+	say("attached in %.1f s, settled after %.1f s", attached.Seconds(), settled.Seconds())
 	if err := pause(ctx, 10*time.Second); err != nil {
 		return nil, err
 	}
@@ -140,7 +146,7 @@ type stream struct {
 // changes lets one attachment more come and go, each time of another Infra, and
 // measures until all three snapshots of the Infra have it.
 func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error) {
-	fmt.Printf("%d attachments come and go\n", rounds)
+	say("%d attachments come and go", rounds)
 	var out []time.Duration
 	streams := map[string][]*stream{}
 	for i := range b.infras {
