@@ -77,7 +77,7 @@ func dhclient() client {
 : >/run/dhclient.leases`)
 		},
 		start: run(append(append([]string{"dhclient", "-d", "-v"}, files...), "eth0")...),
-		release: func(ctx context.Context, h *lab.Host, p *lab.Process) error {
+		release: func(ctx context.Context, h *lab.Host, _ *lab.Process) error {
 			_, err := h.Run(ctx, append(append([]string{"dhclient", "-r", "-v"}, files...), "eth0")...)
 			return err
 		},

@@ -149,7 +149,7 @@ func TestAHostileMachine(t *testing.T) {
 	out, err := r.server.Run(ctx, "busybox", "wget", "-q", "-O", "-", "http://"+health+"/metrics")
 	require.NoError(t, err)
 	for _, want := range []string{`outcome="spoofed"`, `outcome="hardware_address"`, `outcome="wait_for_retry"`, `outcome="not_bootp"`} {
-		require.True(t, strings.Contains(out, want), "no metric with %s", want)
+		require.Contains(t, out, want, "no metric with %s", want)
 	}
 }
 

@@ -130,7 +130,7 @@ func runFlood(victim string) error {
 			return err
 		}
 		if n++; n%1000 == 0 {
-			fmt.Println(n)
+			fmt.Fprintln(os.Stdout, n)
 			if ahead := time.Duration(n)*time.Second/100000 - time.Since(begin); ahead > 0 {
 				<-time.After(ahead)
 			}
@@ -193,7 +193,7 @@ func runSwarm(round string) error {
 					return err
 				}
 			case 5:
-				fmt.Printf("ack %s %s\n", net.HardwareAddr(client(i)), net.IP(ip))
+				fmt.Fprintf(os.Stdout, "ack %s %s\n", net.HardwareAddr(client(i)), net.IP(ip))
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (s *swarm) probe() error {
 			return err
 		}
 		found := false
-		if err := s.receive(200*time.Millisecond, func(id uint32, typ byte, _ [4]byte) { found = found || id == 0xffffffff }); err != nil {
+		if err := s.receive(200*time.Millisecond, func(id uint32, _ byte, _ [4]byte) { found = found || id == 0xffffffff }); err != nil {
 			return err
 		}
 		if found {

@@ -25,9 +25,15 @@ type server struct {
 
 func servers(ours string) []server {
 	return []server{
-		{"ours", true, func(dir string, first, last netip.Addr) ([]string, []string, error) { return dhcpd(ours, dir, first, last) }},
-		{"kea-st", false, func(dir string, first, last netip.Addr) ([]string, []string, error) { return kea(dir, first, last, false) }},
-		{"kea-mt", false, func(dir string, first, last netip.Addr) ([]string, []string, error) { return kea(dir, first, last, true) }},
+		{"ours", true, func(dir string, first, last netip.Addr) ([]string, []string, error) {
+			return dhcpd(ours, dir, first, last)
+		}},
+		{"kea-st", false, func(dir string, first, last netip.Addr) ([]string, []string, error) {
+			return kea(dir, first, last, false)
+		}},
+		{"kea-mt", false, func(dir string, first, last netip.Addr) ([]string, []string, error) {
+			return kea(dir, first, last, true)
+		}},
 		{"dnsmasq", false, dnsmasq},
 	}
 }
