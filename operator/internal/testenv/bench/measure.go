@@ -90,7 +90,7 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 
 // metric sums a metric of the operator over its labels.
 func metric(name string) (float64, error) {
-	resp, err := http.Get("http://" + metricsAddress + "/metrics") //nolint:noctx // loopback
+	resp, err := http.Get("http://" + metricsAddress + "/metrics")
 	if err != nil {
 		return 0, fmt.Errorf("reading metrics: %w", err)
 	}
