@@ -27,7 +27,12 @@ const (
 	askAgain = 3 * time.Second
 	// askedWithin is how long one that has asked counts as waiting.
 	askedWithin = 5 * askAgain
+	// queueFor is how long one waits at least, so that those before it can ask.
+	queueFor = 2 * time.Second
 )
+
+// ask is when a component first and last asked.
+type ask struct{ first, last time.Time }
 
 // RolloutKey orders components: by Infra, then by rank.
 type RolloutKey struct {
@@ -47,12 +52,12 @@ type Rollouts struct {
 
 	mu     sync.Mutex
 	active map[RolloutKey]time.Time // guarded by mu; since when
-	asked  map[RolloutKey]time.Time // guarded by mu
+	asked  map[RolloutKey]ask       // guarded by mu
 }
 
 // NewRollouts makes an empty book.
 func NewRollouts(clock func() time.Time) *Rollouts {
-	return &Rollouts{clock: clock, active: map[RolloutKey]time.Time{}, asked: map[RolloutKey]time.Time{}}
+	return &Rollouts{clock: clock, active: map[RolloutKey]time.Time{}, asked: map[RolloutKey]ask{}}
 }
 
 // Seen records whether a component's Deployment rolls out, and since when.
@@ -94,14 +99,26 @@ func (r *Rollouts) Start(k RolloutKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock()
-	r.asked[k] = now
+	if _, begun := r.active[k]; begun {
+		r.active[k] = now
+		return true
+	}
+	own := r.asked[k]
+	if own.first.IsZero() || now.Sub(own.last) > askedWithin {
+		own.first = now
+	}
+	own.last = now
+	r.asked[k] = own
 	for other, since := range r.active {
 		if other != k && now.Sub(since) < rolloutTimeout {
 			return false
 		}
 	}
-	for other, at := range r.asked {
-		if now.Sub(at) > askedWithin {
+	if now.Sub(own.first) < queueFor {
+		return false
+	}
+	for other, theirs := range r.asked {
+		if now.Sub(theirs.last) > askedWithin {
 			delete(r.asked, other)
 			continue
 		}

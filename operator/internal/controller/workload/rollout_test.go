@@ -25,6 +25,8 @@ var (
 func TestOneComponentAtATimeInOrder(t *testing.T) {
 	c := &clock{now: time.Unix(1000, 0)}
 	r := NewRollouts(c.read)
+	require.False(t, r.Start(aDNS), "those before it may ask first")
+	c.now = c.now.Add(3 * time.Second)
 	require.True(t, r.Start(aDNS))
 	require.True(t, r.Start(aDNS), "its own roll-out does not hold it up")
 	require.False(t, r.Start(bProxy))
@@ -32,6 +34,7 @@ func TestOneComponentAtATimeInOrder(t *testing.T) {
 	require.True(t, r.Active())
 	r.Seen(aDNS, false, c.now)
 	require.False(t, r.Active())
+	c.now = c.now.Add(3 * time.Second)
 	require.False(t, r.Start(bProxy), "one that comes first waits too")
 	require.True(t, r.Start(aProxy))
 	r.Seen(aProxy, true, c.now)
@@ -39,6 +42,8 @@ func TestOneComponentAtATimeInOrder(t *testing.T) {
 	c.now = c.now.Add(9 * time.Minute)
 	require.False(t, r.Start(bProxy))
 	c.now = c.now.Add(2 * time.Minute)
+	require.False(t, r.Start(bProxy))
+	c.now = c.now.Add(3 * time.Second)
 	require.True(t, r.Start(bProxy), "one that is not Ready after ten minutes blocks nobody")
 	r.Done(bProxy)
 	r.Done(aProxy)
@@ -48,10 +53,11 @@ func TestOneComponentAtATimeInOrder(t *testing.T) {
 func TestOneThatNoLongerAsksHoldsNobodyUp(t *testing.T) {
 	c := &clock{now: time.Unix(1000, 0)}
 	r := NewRollouts(c.read)
-	require.True(t, r.Start(aDNS))
-	require.False(t, r.Start(aProxy))
-	r.Seen(aDNS, false, c.now)
-	c.now = c.now.Add(time.Minute)
+	require.False(t, r.Start(aDNS))
+	require.False(t, r.Start(bProxy))
+	c.now = c.now.Add(13 * time.Second)
+	require.False(t, r.Start(bProxy), "aDNS comes first")
+	c.now = c.now.Add(3 * time.Second)
 	require.True(t, r.Start(bProxy))
 }
 
