@@ -119,7 +119,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	}
 	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
 	again := newBroadcast(5)
-	a.kinds.OnChange(func() { again.send(3, 4) })
+	a.kinds.OnChange(func() { again.send(0, 1, 2, 3, 4) })
 	host, _, err := net.SplitHostPort(o.HubAddress)
 	if err != nil {
 		return nil, fmt.Errorf("reading the hub's address: %w", err)

@@ -109,7 +109,10 @@ func TestTwoHostedClustersArePlannedAppliedAndReported(t *testing.T) {
 	require.True(t, metav1.IsControlledBy(proxy, w.infra))
 	require.Greater(t, len(proxy.Spec.Backends), 8)
 	for _, name := range []string{"vlan-dhcp", "vlan-dns", "vlan-proxy"} {
-		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &appsv1.Deployment{}))
+		// They are rolled out one after the other.
+		testenv.Eventually(t, patience, func() error {
+			return env.Client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &appsv1.Deployment{})
+		})
 	}
 	policy := &networkingv1.NetworkPolicy{}
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}, policy))

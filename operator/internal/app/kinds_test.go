@@ -3,6 +3,7 @@ package app_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,15 @@ func TestABareClusterAndKindsThatComeAndGo(t *testing.T) {
 
 	// KubeVirt goes: what was known stays in force, and the proxy keeps its routes.
 	proxy := &v1alpha1.ProxyServer{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "vlan-proxy"}}
-	require.NoError(t, bare.Client.Get(ctx, client.ObjectKeyFromObject(proxy), proxy))
+	testenv.Eventually(t, patience, func() error {
+		if err := bare.Client.Get(ctx, client.ObjectKeyFromObject(proxy), proxy); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(proxy.Spec.Backends, func(b v1alpha1.ProxyBackend) bool { return b.Name == "alpha/alias-tls" }) {
+			return fmt.Errorf("the worker's alias is missing in %+v", proxy.Spec.Backends)
+		}
+		return nil
+	})
 	routes := proxy.Spec.Backends
 	require.NoError(t, bare.Uninstall(ctx, testenv.KubeVirt))
 	missing(t, o, "VirtualMachineInstance.kubevirt.io")
