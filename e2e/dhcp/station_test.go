@@ -187,7 +187,7 @@ func runSwarm(round string) error {
 				continue
 			}
 			i, ip := int(binary.BigEndian.Uint32(b[46:])), b[58:62]
-			switch b[42+242] {
+			switch messageType(b[42+240:]) {
 			case 2:
 				if _, err := unix.Write(w.fd, frame(client(i), client(i), 3, uint32(i), append([]byte{50, 4, ip[0], ip[1], ip[2], ip[3]}, 54, 4, 192, 0, 2, 2)...)); err != nil {
 					return err
@@ -197,4 +197,15 @@ func runSwarm(round string) error {
 			}
 		}
 	}
+}
+
+// messageType is option 53 of the options b, 0 when absent (RFC 2132 section 9.6).
+func messageType(b []byte) byte {
+	for len(b) > 2 && b[0] != 255 && len(b) >= 2+int(b[1]) {
+		if b[0] == 53 {
+			return b[2]
+		}
+		b = b[2+int(b[1]):]
+	}
+	return 0
 }

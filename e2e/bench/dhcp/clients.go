@@ -217,7 +217,7 @@ func (s *swarm) receive(quiet time.Duration, got func(id uint32, typ byte, ip [4
 		if k < 14+28+244 || b[12] != 8 || b[23] != 17 || binary.BigEndian.Uint16(b[36:]) != 68 || b[42] != 2 {
 			continue
 		}
-		got(binary.BigEndian.Uint32(b[46:]), b[42+242], [4]byte(b[58:62]))
+		got(binary.BigEndian.Uint32(b[46:]), messageType(b[42+240:]), [4]byte(b[58:62]))
 		quiet = 0
 	}
 }
@@ -260,4 +260,15 @@ func (s *swarm) send(c *station, id uint32, typ byte, ip [4]byte) error {
 	binary.BigEndian.PutUint16(h[10:], ^uint16(sum+sum>>16))
 	_, err := unix.Write(s.fd, b)
 	return err
+}
+
+// messageType is option 53 of the options b, 0 when absent (RFC 2132 section 9.6).
+func messageType(b []byte) byte {
+	for len(b) > 2 && b[0] != 255 && len(b) >= 2+int(b[1]) {
+		if b[0] == 53 {
+			return b[2]
+		}
+		b = b[2+int(b[1]):]
+	}
+	return 0
 }
