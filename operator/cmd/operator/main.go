@@ -18,19 +18,23 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 const usage = `usage: operator serve [flags]   run the controllers and the hub
        operator render -f FILE|DIR ...   plan offline
-       operator --version`
+       operator --version
+Each has --help; without a subcommand it serves.`
 
 // run dispatches to the subcommand; without one it serves.
 func run(args []string, stdout, stderr io.Writer) int {
-	command := "serve"
+	command := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
+	asked := len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 	var err error
 	switch {
+	case asked && command == "":
+		fmt.Fprintln(stdout, usage)
 	case len(args) == 1 && args[0] == "--version":
 		fmt.Fprintln(stdout, app.VersionLine())
-	case command == "serve":
+	case command == "serve", command == "":
 		err = serve(args, stderr)
 	case command == "render":
 		err = app.Render(args, os.LookupEnv, stdout, stderr)

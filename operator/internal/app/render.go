@@ -190,7 +190,7 @@ func writeResult(r offline.Result, dir string) error {
 	for _, s := range r.Snapshots {
 		name := s.Child.Name + ".json"
 		if written[name] {
-			name = s.Child.Namespace + "_" + name
+			name = s.Child.Namespace + "_" + s.Child.Name + "_" + s.Component() + ".json"
 		}
 		written[name] = true
 		text, err := s.Pretty()

@@ -22,6 +22,9 @@ const annotationCluster = "hypershift.openshift.io/cluster"
 // object that contradicts withdraws it (behaviour F0).
 func (j *judge) admit() (string, metav1.Condition) {
 	before := j.attachment.Status.Observed.HostedClusterUID
+	if string(j.attachment.Status.ControlPlaneNamespace) != j.controlPlane {
+		before = "" // what was known is of another control plane, and vouches for none
+	}
 	no := func(reason, format string, args ...any) (string, metav1.Condition) {
 		return "", condition(v1alpha1.ConditionAdmitted, false, reason, fmt.Sprintf(format, args...))
 	}

@@ -35,7 +35,9 @@ func attachment(change ...func(*v1alpha1.InfraClusterAttachment)) *v1alpha1.Infr
 }
 
 // inForce has been admitted before.
-func inForce(a *v1alpha1.InfraClusterAttachment) { a.Status.Observed.HostedClusterUID = "uid-a" }
+func inForce(a *v1alpha1.InfraClusterAttachment) {
+	a.Status.Observed.HostedClusterUID, a.Status.ControlPlaneNamespace = "uid-a", v1alpha1.NamespaceName(facts.ControlPlaneOf(a))
+}
 
 // service of the control plane.
 func service(name, ip string, ports ...corev1.ServicePort) corev1.Service {

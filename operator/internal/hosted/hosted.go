@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -34,7 +35,10 @@ const (
 // Bounds of a hosted API server's answers.
 const (
 	callTimeout = 10 * time.Second
-	maxAnswer   = 32 << 20
+	maxAnswer   = 8 << 20
+	// maxObjects bounds the objects in an answer, by their opening braces: an
+	// empty one of three bytes costs hundreds in memory.
+	maxObjects  = 100_000
 	clientQPS   = 20
 	clientBurst = 40
 )
@@ -135,6 +139,7 @@ func (c *Clients) build(t Target, secret string, raw []byte) (client.Client, err
 	}
 	config.Host = (&url.URL{Scheme: "https", Host: t.host()}).String()
 	config.Timeout = callTimeout
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.QPS, config.Burst = clientQPS, clientBurst
 	config.Dial = c.dial
 	// The environment's proxy is the management cluster's business.
@@ -166,18 +171,19 @@ type bounded struct{ next http.RoundTripper }
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	if err == nil {
-		resp.Body = &limited{body: resp.Body, left: maxAnswer}
+		resp.Body = &limited{body: resp.Body, left: maxAnswer, objects: maxObjects}
 	}
 	return resp, err
 }
 
 type limited struct {
-	body io.ReadCloser
-	left int64
+	body    io.ReadCloser
+	left    int64
+	objects int
 }
 
 func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
+	if l.left <= 0 || l.objects <= 0 {
 		return 0, errTooLong
 	}
 	if int64(len(p)) > l.left {
@@ -185,6 +191,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.body.Read(p)
 	l.left -= int64(n)
+	l.objects -= bytes.Count(p[:n], []byte("{"))
 	return n, err
 }
 

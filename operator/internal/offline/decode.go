@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -91,6 +92,10 @@ func (o *Objects) add(u *unstructured.Unstructured) error {
 	if u.GetNamespace() == "" && !clusterScoped[u.GetKind()] {
 		u.SetNamespace("default")
 	}
+	// Names become those of files; the API server would refuse these too.
+	if faults := append(validation.IsDNS1123Subdomain(u.GetName()), namespaceFaults(u)...); len(faults) > 0 {
+		return fmt.Errorf("%s: metadata.name %q, metadata.namespace %q: %s", u.GetKind(), u.GetName(), u.GetNamespace(), faults[0])
+	}
 	read, found := o.readers()[u.GroupVersionKind().GroupKind()]
 	if !found {
 		o.Ignored = append(o.Ignored, u.GetAPIVersion()+" "+u.GetKind())
@@ -100,6 +105,13 @@ func (o *Objects) add(u *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
 	return nil
+}
+
+func namespaceFaults(u *unstructured.Unstructured) []string {
+	if u.GetNamespace() == "" {
+		return nil
+	}
+	return validation.IsDNS1123Label(u.GetNamespace())
 }
 
 var clusterScoped = map[string]bool{"Namespace": true, "Node": true, "Network": true, "ServiceCIDR": true}

@@ -54,6 +54,17 @@ type Snapshot struct {
 	*agentpb.Snapshot
 }
 
+// Component is dhcp, dns or proxy.
+func (s Snapshot) Component() string {
+	switch s.GetConfig().(type) {
+	case *agentpb.Snapshot_Dhcp:
+		return "dhcp"
+	case *agentpb.Snapshot_Dns:
+		return "dns"
+	}
+	return "proxy"
+}
+
 // Render plans and renders everything that was read.
 func Render(o *Objects, options Options) (Result, error) {
 	o.Default()

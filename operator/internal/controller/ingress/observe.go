@@ -33,6 +33,9 @@ const (
 	mirrorServiceNamespace = "cluster.x-k8s.io/tenant-service-namespace"
 )
 
+// maxNodes is how many workers are looked at: one that takes pods is enough.
+const maxNodes = 100
+
 // observer reads one hosted cluster and what the hub made from it.
 type observer struct {
 	hosted client.Client
@@ -58,7 +61,7 @@ func (o observer) observe(ctx context.Context) apps.Observed {
 
 func (o observer) nodes(ctx context.Context, seen *apps.Observed) error {
 	list := &corev1.NodeList{}
-	if err := o.hosted.List(ctx, list); err != nil {
+	if err := o.hosted.List(ctx, list, client.Limit(maxNodes)); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	for _, n := range list.Items {
@@ -115,7 +118,12 @@ func (o observer) subscriptions(ctx context.Context, seen *apps.Observed) error 
 }
 
 func (o observer) installPlans(ctx context.Context, seen *apps.Observed) error {
+	done := map[string]bool{}
 	for _, s := range seen.Subscriptions {
+		if done[s.Namespace] {
+			continue
+		}
+		done[s.Namespace] = true
 		list := &operatorsv1alpha1.InstallPlanList{}
 		if err := o.hosted.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
 			return absent(err, "listing InstallPlans")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,16 @@ import (
 	"github.com/densityops/oooi/operator/internal/hosted"
 	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/plan"
+)
+
+// patience is what one hosted cluster may take of a worker's time in one pass:
+// its answers are its tenant's.
+const patience = 30 * time.Second
+
+// The API's limits of what a hosted cluster may put into a status.
+const (
+	maxMessage  = 1000
+	maxHostname = 253
 )
 
 // How soon to go on after something was removed, and where nobody answers.
@@ -56,6 +67,8 @@ func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *St
 // a.Status.AppsIngressStatus, and gives when to come again. The error carries
 // the reason of a phase that is not Ready.
 func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment, infras []v1alpha1.Infra) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	w, err := wanted(a)
 	w.Refusal = refusal(a, w, infras)
 	if err != nil {
@@ -65,11 +78,23 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	if w.Refusal.Reason == "" {
 		applied, d = s.advance(ctx, w, f)
 	}
+	d.Message = clip(d.Message)
+	if len(d.Endpoint.Hostname) > maxHostname {
+		d.Endpoint.Hostname = ""
+	}
 	s.report(a, d, applied)
 	if d.Phase == v1alpha1.AppsPhaseReady {
 		return d.After, nil
 	}
 	return 0, outcome.Waiting{Reason: d.Reason, Message: d.Message, After: d.After}
+}
+
+// clip keeps the beginning of a text that a hosted cluster wrote.
+func clip(s string) string {
+	if len(s) <= maxMessage {
+		return strings.ToValidUTF8(s, "")
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + " ..."
 }
 
 // advance reads the hosted cluster and carries out what follows.
@@ -146,6 +171,8 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 // Remove removes everything that is recorded, in the order that leaves no
 // object without its controller. The error says what is still there.
 func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	// An unreadable range removes as well as a readable one.
 	w, _ := wanted(a)
 	if len(w.Applied) == 0 {
@@ -164,7 +191,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	seen := observer{hostedClient, s.hub, t.Namespace, w}.observe(ctx)
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
-		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: seen.AccessProblem, After: recheckAway}
+		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: clip(seen.AccessProblem), After: recheckAway}
 	}
 	for _, o := range apps.Remove(w, seen) {
 		if err := remove(ctx, hostedClient, o); err != nil {
