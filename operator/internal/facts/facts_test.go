@@ -103,6 +103,10 @@ func TestAdmission(t *testing.T) {
 	toTenant := func(a *v1alpha1.InfraClusterAttachment) {
 		a.Spec.HostedClusterRef.Namespace, a.Spec.ControlPlaneNamespace = "tenant", "clusters-example-hcp-a"
 	}
+	moved := func(a *v1alpha1.InfraClusterAttachment) { a.Spec.ControlPlaneNamespace = "kube-system" }
+	kubeSystem := func(w *facts.World) {
+		w.Namespaces = append(w.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
+	}
 	unreadable := func(kind string) func(*facts.World) {
 		return func(w *facts.World) {
 			w.HostedClusters, w.HostedControlPlanes = nil, nil
@@ -139,6 +143,8 @@ func TestAdmission(t *testing.T) {
 		{"a control plane that is gone, in force", attachment(inForce), world(noControlPlane), "Stale", "uid-a"},
 		{"a HostedCluster that was made anew is judged anew", attachment(inForce), world(reborn), "ReconciliationSucceeded", "uid-new"},
 		{"the same before its control plane is there", attachment(inForce), world(reborn, noControlPlane), "ControlPlaneNamespaceMismatch", ""},
+		{"in force, and moved to a namespace that holds no control plane", attachment(inForce, moved), world(kubeSystem), "ControlPlaneNamespaceMismatch", ""},
+		{"in force, and moved while HyperShift cannot be read", attachment(inForce, moved), world(unreadable(facts.KindHostedCluster)), "MissingAPI", ""},
 		{"HyperShift's kinds are not served", attachment(), world(unreadable(facts.KindHostedCluster)), "MissingAPI", ""},
 		{"the same, in force", attachment(inForce), world(unreadable(facts.KindHostedControlPlane)), "Stale", "uid-a"},
 	}
