@@ -103,7 +103,7 @@ e2e-packages:
 ##@ Run
 
 .PHONY: demo
-demo: lab-packages envoy build ## Boot worker VMs of two hosted clusters against the real daemons (KEEP=1 leaves it up).
+demo: lab-packages envoy build ## Boot worker VMs of hosted clusters against the real daemons (KEEP=1 leaves it up until Ctrl-C).
 	@mkdir -p $(BIN)
 	@$(TIMED) "building the demo" env $(GO_E2E) build -o $(BIN)/demo ./demo
 	@$(BIN)/demo -bin $(BIN) -envoy $(ENVOY) -objects e2e/demo/objects $(if $(KEEP),-keep)
