@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,12 +28,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
-	asked := len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 	var err error
 	switch {
-	case asked && command == "":
+	case command == "" && slices.Equal(args, []string{"--help"}):
 		fmt.Fprintln(stdout, usage)
-	case len(args) == 1 && args[0] == "--version":
+	case slices.Equal(args, []string{"--version"}):
 		fmt.Fprintln(stdout, app.VersionLine())
 	case command == "serve", command == "":
 		err = serve(args, stderr)
@@ -42,14 +42,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, usage)
 		return 2
 	}
-	switch {
-	case errors.Is(err, app.ErrHelp):
+	return code(err, stderr)
+}
+
+// code is the exit code of what a subcommand ended with.
+func code(err error, stderr io.Writer) int {
+	if err == nil || errors.Is(err, app.ErrHelp) {
 		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return 1
 	}
-	return 0
+	fmt.Fprintln(stderr, err)
+	return 1
 }
 
 func serve(args []string, stderr io.Writer) error {
