@@ -57,7 +57,13 @@ func TestThousandChangesUnderLoad(t *testing.T) {
 	out := load.Output()
 	sent, done, lost := figure(t, out, `Queries sent:\s+(\d+)`), figure(t, out, `Queries completed:\s+(\d+)`), figure(t, out, `Queries lost:\s+(\d+)`)
 	require.Zero(t, lost, out)
-	require.Equal(t, sent, done, out)
+	// What was asked in the moment of the interruption is neither answered nor lost.
+	interrupted := 0
+	if strings.Contains(out, "Queries interrupted:") {
+		interrupted = figure(t, out, `Queries interrupted:\s+(\d+)`)
+	}
+	require.Less(t, interrupted, 100, out)
+	require.Equal(t, sent, done+interrupted, out)
 	require.Greater(t, done, 10_000, out)
 	require.Regexp(t, `Response codes:\s+NOERROR `+strconv.Itoa(done)+` \(100\.00%\)\n`, out)
 	again, err := r.CoreDNS.PID()
