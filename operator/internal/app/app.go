@@ -117,6 +117,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the discovery client: %w", err)
 	}
+	if a.options.OpenShift, err = o.openShift(disco); err != nil {
+		return nil, err
+	}
 	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
 	again := newBroadcast(5)
 	a.kinds.OnChange(func() { again.send(0, 1, 2, 3, 4) })
