@@ -24,7 +24,7 @@ type client struct {
 	reboot func(ctx context.Context, h *lab.Host, p *lab.Process) error
 	// asks is what its first message is when it starts again with what it
 	// kept: a REQUEST for its address, or DISCOVER.
-	asks string
+	asks string // empty: its own choice
 }
 
 // udhcpcScript sets the address as a distribution's script does.
@@ -146,7 +146,8 @@ dbus-daemon --system --fork`)
 		},
 		start:  run("NetworkManager", "--debug", "--config", "/run/nm.conf", "--config-dir", "/run/nm.d", "--system-config-dir", "/run/nm.d"),
 		reboot: kill,
-		asks:   "request",
+		// It may find its stored lease too old to ask for: then it discovers.
+		asks: "",
 	}
 }
 
