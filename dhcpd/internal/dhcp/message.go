@@ -86,6 +86,19 @@ type Message struct {
 // Relayed says whether a relay passed the message on.
 func (m *Message) Relayed() bool { return !m.GIAddr.IsUnspecified() }
 
+// addrOf is an option that holds one address, invalid when absent; it is not ok
+// when it holds something else.
+func addrOf(o dhcpv4.Options, code dhcpv4.OptionCode) (netip.Addr, bool) {
+	v, found := o[code.Code()]
+	if !found {
+		return netip.Addr{}, true
+	}
+	if len(v) != 4 {
+		return netip.Addr{}, false
+	}
+	return addr4(v), true
+}
+
 func addr4(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }
 
 // Parse reads a message into m. What it returns is for counting: a message
@@ -139,15 +152,12 @@ func (m *Message) readOptions(o dhcpv4.Options) error {
 		}
 		m.Type = Type(v[0])
 	}
-	for code, to := range map[dhcpv4.OptionCode]*netip.Addr{
-		dhcpv4.OptionRequestedIPAddress: &m.Requested, dhcpv4.OptionServerIdentifier: &m.ServerID,
-	} {
-		if v, found := o[code.Code()]; found {
-			if len(v) != 4 {
-				return ErrOptions
-			}
-			*to = addr4(v)
-		}
+	var ok bool
+	if m.Requested, ok = addrOf(o, dhcpv4.OptionRequestedIPAddress); !ok {
+		return ErrOptions
+	}
+	if m.ServerID, ok = addrOf(o, dhcpv4.OptionServerIdentifier); !ok {
+		return ErrOptions
 	}
 	if v, found := o[dhcpv4.OptionMaximumDHCPMessageSize.Code()]; found {
 		if len(v) != 2 {
