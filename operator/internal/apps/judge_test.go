@@ -28,7 +28,7 @@ func wanted() Wanted {
 		panic(err)
 	}
 	return Wanted{
-		Attachment: "clusters/example-hcp-a", UID: "uid-a", Pool: r,
+		UID: "uid-a", Pool: r,
 		Spec: v1alpha1.AppsIngress{
 			Enabled: true,
 			MetalLB: v1alpha1.AppsMetalLB{

@@ -14,9 +14,9 @@ const Class = "hostedcluster.densityops.com/vlan"
 
 // Wanted is the attachment's declaration, with every default filled in.
 type Wanted struct {
-	// Attachment is "namespace/name" of the attachment, and UID its own.
-	Attachment, UID string
-	Spec            v1alpha1.AppsIngress
+	// UID of the attachment; what it makes is labelled with it.
+	UID  string
+	Spec v1alpha1.AppsIngress
 	// Refusal is set while the Infra refuses the declaration (an overlapping
 	// range, say): nothing is written then.
 	Refusal plan.Reason

@@ -243,7 +243,7 @@ func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, appli
 
 // wanted fills in the defaults that the API server gives.
 func wanted(a *v1alpha1.InfraClusterAttachment) (apps.Wanted, error) {
-	w := apps.Wanted{Attachment: a.Namespace + "/" + a.Name, UID: string(a.UID), Spec: a.Spec.AppsIngress}
+	w := apps.Wanted{UID: string(a.UID), Spec: a.Spec.AppsIngress}
 	http, https := plan.AppsPorts(w.Spec.Ports)
 	w.Spec.Ports = v1alpha1.AppsPorts{HTTP: v1alpha1.Port(http), HTTPS: v1alpha1.Port(https)}
 	orDefault(&w.Spec.Service.Name, "oooi-ingress")
