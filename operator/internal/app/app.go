@@ -123,18 +123,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
 	again := newBroadcast(5)
 	a.kinds.OnChange(func() { again.send(0, 1, 2, 3, 4) })
-	host, _, err := net.SplitHostPort(o.HubAddress)
-	if err != nil {
-		return nil, fmt.Errorf("reading the hub's address: %w", err)
+	if err := a.serveAgents(ctx, again); err != nil {
+		return nil, err
 	}
-	a.keeper = agent.NewKeeper(mgr.GetAPIReader(), mgr.GetClient(), o.Namespace, hubNames(host, o.Namespace), mgr.Elected(), time.Now, o.Logger,
-		func() { again.send(0, 1, 2) })
-	a.hub = agent.NewHub(mgr.GetClient(), encode)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.HubBindAddress)
-	if err != nil {
-		return nil, fmt.Errorf("listening for agents: %w", err)
-	}
-	a.server = agent.NewServer(a.hub, agent.Reviews{Client: mgr.GetClient()}, serviceAccount, listener, a.keeper.Certificate)
 	set = oooimetrics.New(o.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends)
 	if err := a.controllers(set, again); err != nil {
 		return nil, err
@@ -149,6 +140,24 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		}
 	}
 	return a, a.probes()
+}
+
+// serveAgents opens the hub: its certificate, its snapshots and its port.
+func (a *App) serveAgents(ctx context.Context, again *broadcast) error {
+	mgr, o := a.manager, a.options
+	host, _, err := net.SplitHostPort(o.HubAddress)
+	if err != nil {
+		return fmt.Errorf("reading the hub's address: %w", err)
+	}
+	a.keeper = agent.NewKeeper(mgr.GetAPIReader(), mgr.GetClient(), o.Namespace, hubNames(host, o.Namespace), mgr.Elected(), time.Now, o.Logger,
+		func() { again.send(0, 1, 2) })
+	a.hub = agent.NewHub(mgr.GetClient(), encode)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.HubBindAddress)
+	if err != nil {
+		return fmt.Errorf("listening for agents: %w", err)
+	}
+	a.server = agent.NewServer(a.hub, agent.Reviews{Client: mgr.GetClient()}, serviceAccount, listener, a.keeper.Certificate)
+	return nil
 }
 
 // controllers wires the five controllers.
