@@ -210,10 +210,21 @@ func (out *Objects) assign(o object) error {
 		if len(interfaces) != 1 {
 			return fmt.Errorf("the demo's VMs have one interface, not %d", len(interfaces))
 		}
-		cluster.Machines = append(cluster.Machines, Machine{
-			Name: o.Metadata.Name, MAC: strings.ToLower(interfaces[0].MACAddress),
-		})
+		return out.boot(cluster, Machine{Name: o.Metadata.Name, MAC: strings.ToLower(interfaces[0].MACAddress)})
 	}
+	return nil
+}
+
+// boot adds a VM to a cluster, if no other has its hardware address.
+func (out *Objects) boot(cluster *Cluster, m Machine) error {
+	for _, c := range out.Clusters {
+		for _, other := range c.Machines {
+			if other.MAC == m.MAC {
+				return fmt.Errorf("spec.domain.devices.interfaces[0].macAddress %q is %s's in %s too", m.MAC, other.Name, c.Namespace)
+			}
+		}
+	}
+	cluster.Machines = append(cluster.Machines, m)
 	return nil
 }
 

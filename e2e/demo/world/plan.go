@@ -18,7 +18,7 @@ import (
 // render lets the operator plan the objects, and more than them if given.
 func (w *World) render(ctx context.Context, name string, more []byte) error {
 	out := filepath.Join(w.Dir, name)
-	args := []string{"render", "-o", out}
+	args := []string{"render", "--strict", "-o", out}
 	for _, dir := range w.Options.Objects {
 		args = append(args, "-f", dir)
 	}

@@ -17,10 +17,11 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-const usage = `usage: operator serve [flags]   run the controllers and the hub
-       operator render -f FILE|DIR ...   plan offline
+const usage = `usage: operator serve [flags]            run the controllers and the hub
+       operator render -f FILE|DIR ...  plan offline: objects in; children, workloads, snapshots, status out
        operator --version
-Each has --help; without a subcommand it serves.`
+Each has --help; without a subcommand it serves.
+Exit codes: 0 done, 1 failed or refused, 2 a command line that cannot be understood.`
 
 // run dispatches to the subcommand; without one it serves.
 func run(args []string, stdout, stderr io.Writer) int {
@@ -35,7 +36,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case slices.Equal(args, []string{"--version"}):
 		fmt.Fprintln(stdout, app.VersionLine())
 	case command == "serve", command == "":
-		err = serve(args, stderr)
+		err = serve(args, stdout, stderr)
 	case command == "render":
 		err = app.Render(args, os.LookupEnv, stdout, stderr)
 	default:
@@ -51,11 +52,14 @@ func code(err error, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintln(stderr, err)
+	if errors.Is(err, app.ErrUsage) {
+		return 2
+	}
 	return 1
 }
 
-func serve(args []string, stderr io.Writer) error {
-	options, err := app.ParseOptions(args, os.LookupEnv, stderr)
+func serve(args []string, stdout, stderr io.Writer) error {
+	options, err := app.ParseOptions(args, os.LookupEnv, stdout, stderr)
 	if err != nil {
 		return err
 	}

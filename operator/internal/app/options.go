@@ -57,12 +57,40 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// ErrHelp says that only the usage was asked for.
-var ErrHelp = flag.ErrHelp
+// ErrHelp says that only the usage was asked for, ErrUsage that a command line
+// cannot be understood.
+var (
+	ErrHelp  = flag.ErrHelp
+	ErrUsage = errors.New("see --help")
+)
+
+// usageError makes an error one of the command line; help stays what it is.
+func usageError(err error) error {
+	if err == nil || errors.Is(err, ErrHelp) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", err, ErrUsage)
+}
+
+// parse reads flags. The usage goes to output, when it is asked for.
+func parse(flags *flag.FlagSet, args []string, output io.Writer) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	if errors.Is(err, ErrHelp) {
+		flags.SetOutput(output)
+		flags.Usage()
+	}
+	return err
+}
 
 // ParseOptions reads the flags, and OOOI_... variables for flags that are not
-// given.
-func ParseOptions(args []string, lookup func(string) (string, bool), output io.Writer) (Options, error) {
+// given. The usage goes to stdout, what the operator logs to stderr.
+func ParseOptions(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) (Options, error) {
+	o, err := parseOptions(args, lookup, stdout, stderr)
+	return o, usageError(err)
+}
+
+func parseOptions(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) (Options, error) {
 	o := Options{Images: images.For(lookup)}
 	env := func(name, fallback string) string {
 		if v, ok := lookup(name); ok && v != "" {
@@ -71,7 +99,6 @@ func ParseOptions(args []string, lookup func(string) (string, bool), output io.W
 		return fallback
 	}
 	flags := flag.NewFlagSet("operator serve", flag.ContinueOnError)
-	flags.SetOutput(output)
 	flags.StringVar(&o.Namespace, "namespace", env("POD_NAMESPACE", "oooi-system"), "namespace that the operator runs in")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", env("OOOI_KUBECONFIG", ""), "kubeconfig file; default the pod's own account")
 	boolean := boolFlags{flags: flags, lookup: lookup}
@@ -89,7 +116,7 @@ func ParseOptions(args []string, lookup func(string) (string, bool), output io.W
 	if boolean.err != nil {
 		return o, boolean.err
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args, stdout); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
@@ -99,7 +126,7 @@ func ParseOptions(args []string, lookup func(string) (string, bool), output io.W
 	if err := logLevel.UnmarshalText([]byte(*level)); err != nil {
 		return o, fmt.Errorf("--log-level: %w", err)
 	}
-	o.Logger = slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{Level: logLevel}))
+	o.Logger = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
 	o.setDefaults()
 	return o, o.Validate()
 }

@@ -16,7 +16,7 @@ func TestAFlagBeatsTheEnvironment(t *testing.T) {
 		"OOOI_FENCE": "off", "OOOI_SCC": "minimal", "OOOI_ENABLE_OPENSHIFT": "true", "POD_NAMESPACE": "here", "RELATED_IMAGE_DHCPD": "example.com/d@sha256:1",
 	}
 	lookup := func(k string) (string, bool) { v, ok := env[k]; return v, ok }
-	o, err := app.ParseOptions([]string{"--fence=on"}, lookup, io.Discard)
+	o, err := app.ParseOptions([]string{"--fence=on"}, lookup, io.Discard, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, workload.FenceOn, o.Fence)
 	require.Equal(t, render.SCCMinimal, o.SCC)
@@ -39,10 +39,11 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{"an unknown flag", "--colour", "colour"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := app.ParseOptions([]string{c.arg}, none, io.Discard)
+			_, err := app.ParseOptions([]string{c.arg}, none, io.Discard, io.Discard)
 			require.ErrorContains(t, err, c.want)
+			require.ErrorIs(t, err, app.ErrUsage)
 		})
 	}
-	_, err := app.ParseOptions(nil, func(k string) (string, bool) { return "perhaps", k == "OOOI_ENABLE_OPENSHIFT" }, io.Discard)
+	_, err := app.ParseOptions(nil, func(k string) (string, bool) { return "perhaps", k == "OOOI_ENABLE_OPENSHIFT" }, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "OOOI_ENABLE_OPENSHIFT")
 }

@@ -20,19 +20,24 @@ import (
 
 // renderOptions are the flags of `operator render`.
 type renderOptions struct {
-	files []string
-	out   string
-	hubCA string
+	files  []string
+	out    string
+	hubCA  string
+	strict bool
 	offline.Options
 }
 
+// ErrProblems says that a strict plan leaves something out.
+var ErrProblems = errors.New("the plan has problems")
+
 // Render is the subcommand that plans offline: objects in, children, workloads,
-// snapshots and conditions out. User mistakes go to stderr in words; an error is
-// input that cannot be read.
+// snapshots and conditions out. What the plan refuses or warns of goes to stderr
+// in words and is ErrProblems with --strict; any other error is input that cannot
+// be read, and then nothing is written.
 func Render(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
-	o, err := parseRender(args, lookup, stderr)
+	o, err := parseRender(args, lookup, stdout)
 	if err != nil {
-		return err
+		return usageError(err)
 	}
 	var objects offline.Objects
 	for _, path := range o.files {
@@ -51,21 +56,31 @@ func Render(args []string, lookup func(string) (string, bool), stdout, stderr io
 	for _, problem := range result.Problems {
 		fmt.Fprintln(stderr, problem)
 	}
-	if o.out == "" {
-		return streamResult(result, stdout)
+	if err := o.write(result, stdout); err != nil {
+		return err
 	}
-	return writeResult(result, o.out)
+	if o.strict && len(result.Problems) > 0 {
+		return fmt.Errorf("%w: %d", ErrProblems, len(result.Problems))
+	}
+	return nil
 }
 
-func parseRender(args []string, lookup func(string) (string, bool), stderr io.Writer) (renderOptions, error) {
+func (o renderOptions) write(r offline.Result, stdout io.Writer) error {
+	if o.out == "" {
+		return streamResult(r, stdout)
+	}
+	return writeResult(r, o.out)
+}
+
+func parseRender(args []string, lookup func(string) (string, bool), stdout io.Writer) (renderOptions, error) {
 	o := renderOptions{}
-	set := flag.NewFlagSet("render", flag.ContinueOnError)
-	set.SetOutput(stderr)
+	set := flag.NewFlagSet("operator render", flag.ContinueOnError)
 	set.Func("f", "file or directory of YAML or JSON objects; may be given more than once, - is standard input", func(path string) error {
 		o.files = append(o.files, path)
 		return nil
 	})
 	set.StringVar(&o.out, "o", "", "directory to write children.yaml, workloads.yaml, status.yaml and snapshots/ to; default standard output")
+	set.BoolVar(&o.strict, "strict", false, "fail when the plan refuses or warns of anything; what it plans is written all the same")
 	set.BoolVar(&o.Render.OpenShift, "enable-openshift", false, "render SCC RoleBindings")
 	scc := set.String("scc", string(render.SCCReference), "reference or minimal")
 	fence := set.String("fence", string(offline.FenceAuto), "auto, on or off")
@@ -73,8 +88,8 @@ func parseRender(args []string, lookup func(string) (string, bool), stderr io.Wr
 	set.StringVar(&o.Render.HubIP, "hub-ip", "", "ClusterIP of the hub's Service")
 	set.StringVar(&o.hubCA, "hub-ca", "", "PEM bundle of the hub's CA")
 	now := set.String("now", "", "time of the plan, RFC 3339; default the clock's")
-	if err := set.Parse(args); err != nil {
-		return o, fmt.Errorf("reading flags: %w", err)
+	if err := parse(set, args, stdout); err != nil {
+		return o, err
 	}
 	o.files = append(o.files, set.Args()...)
 	o.Render.SCC, o.Fence, o.Render.Images = render.SCC(*scc), offline.Fence(*fence), images.For(lookup)
@@ -119,11 +134,11 @@ func readPath(objects *offline.Objects, path string) error {
 		}
 		return objects.Read("standard input", text)
 	}
-	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		if file != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+		if entry.IsDir() || file != path && !belongs(entry) {
 			return nil
 		}
 		text, err := os.ReadFile(file)
@@ -132,10 +147,11 @@ func readPath(objects *offline.Objects, path string) error {
 		}
 		return objects.Read(file, text)
 	})
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
-	}
-	return nil
+}
+
+// belongs says which files of a directory are read; pipes are only by name.
+func belongs(entry fs.DirEntry) bool {
+	return entry.Type()&^fs.ModeSymlink == 0 && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name()))
 }
 
 // part of a result is one file.

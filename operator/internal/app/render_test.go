@@ -99,6 +99,48 @@ func TestRenderToStandardOutput(t *testing.T) {
 	require.Contains(t, stdout.String(), "---\n")
 }
 
+// What the plan refuses fails a strict rendering, and is written all the same.
+func TestAStrictRenderingFailsOnProblems(t *testing.T) {
+	t.Parallel()
+	files, stderr, err := renderTo(t, "-f", write(t, "in.yaml", oneInfra), "--strict")
+	require.ErrorIs(t, err, app.ErrProblems)
+	require.ErrorContains(t, err, ": 1")
+	require.Contains(t, stderr, "infraComponents.proxy.serverIP must be set")
+	require.Contains(t, files["children.yaml"], "kind: DHCPServer")
+	_, _, err = renderTo(t, "-f", write(t, "in.yaml", strings.Replace(oneInfra, "proxy: {}", "proxy: {serverIP: 192.0.2.4}", 1)), "--strict")
+	require.NoError(t, err)
+}
+
+// The usage is asked for or an error is one line: never both.
+func TestRenderHelp(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	require.ErrorIs(t, app.Render([]string{"--help"}, none, &stdout, &stderr), app.ErrHelp)
+	require.Contains(t, stdout.String(), "-strict")
+	require.Empty(t, stderr.String())
+}
+
+// An object that is there twice, a field or a version that nobody serves: named,
+// with the value and the place.
+func TestRenderRefusesWhatTheAPIServerWould(t *testing.T) {
+	t.Parallel()
+	infra := "apiVersion: hostedcluster.densityops.com/v1alpha1\nkind: Infra\nmetadata: {name: x, namespace: vlans}\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"an unknown field", infra + "spec: {netWorkConfig: {}}\n", `document 1: Infra vlans/x: decoding: strict decoding error: unknown field "spec.netWorkConfig"`},
+		{"an unknown version", strings.Replace(infra, "v1alpha1", "v1beta7", 1), `apiVersion "hostedcluster.densityops.com/v1beta7" must be hostedcluster.densityops.com/v1alpha1`},
+		{"an object twice", infra + "---\n" + infra, "document 2: Infra vlans/x was read before, from "},
+		{"a namespace that YAML takes for true", strings.Replace(infra, "vlans", "y", 1), "metadata.namespace must be a string"},
+		{"a key twice", infra + "spec: {}\nspec: {}\n", `key "spec" already set`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			require.ErrorContains(t, app.Render([]string{"-f", write(t, "in.yaml", c.text)}, none, &stdout, &stderr), c.want)
+			require.Empty(t, stdout.String())
+		})
+	}
+}
+
 func TestRenderRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.yaml", oneInfra)

@@ -28,6 +28,9 @@ type Objects struct {
 	DNSServers []v1alpha1.DNSServer
 	// Ignored are the kinds that say nothing to the planner.
 	Ignored []string
+
+	// seen says where each object was read.
+	seen map[string]string
 }
 
 // Read adds the documents of one file, which name is of.
@@ -41,15 +44,16 @@ func (o *Objects) Read(name string, text []byte) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		if err := o.document(doc); err != nil {
-			return fmt.Errorf("reading %s, document %d: %w", name, n, err)
+		place := fmt.Sprintf("%s, document %d", name, n)
+		if err := o.document(place, doc); err != nil {
+			return fmt.Errorf("reading %s: %w", place, err)
 		}
 	}
 }
 
-func (o *Objects) document(doc []byte) error {
+func (o *Objects) document(place string, doc []byte) error {
 	var content map[string]any
-	if err := yaml.Unmarshal(doc, &content); err != nil {
+	if err := yaml.UnmarshalStrict(doc, &content); err != nil {
 		return fmt.Errorf("parsing YAML: %w", err)
 	}
 	if len(content) == 0 {
@@ -57,9 +61,9 @@ func (o *Objects) document(doc []byte) error {
 	}
 	u := &unstructured.Unstructured{Object: normal(content)}
 	if !u.IsList() {
-		return o.add(u)
+		return o.add(place, u)
 	}
-	return u.EachListItem(func(item runtime.Object) error { return o.add(item.(*unstructured.Unstructured)) })
+	return u.EachListItem(func(item runtime.Object) error { return o.add(place, item.(*unstructured.Unstructured)) })
 }
 
 // normal turns the numbers of YAML into those of JSON: int64 or float64.
@@ -88,7 +92,13 @@ func numbers(v any) any {
 }
 
 // add sorts one object into the world.
-func (o *Objects) add(u *unstructured.Unstructured) error {
+func (o *Objects) add(place string, u *unstructured.Unstructured) error {
+	for _, field := range []string{"name", "namespace"} {
+		// A YAML 1.1 word such as "y" or "on" is true, and no name.
+		if _, _, err := unstructured.NestedString(u.Object, "metadata", field); err != nil {
+			return fmt.Errorf("%s: metadata.%s must be a string: %w", u.GetKind(), field, err)
+		}
+	}
 	if u.GetNamespace() == "" && !clusterScoped[u.GetKind()] {
 		u.SetNamespace("default")
 	}
@@ -101,8 +111,16 @@ func (o *Objects) add(u *unstructured.Unstructured) error {
 		o.Ignored = append(o.Ignored, u.GetAPIVersion()+" "+u.GetKind())
 		return nil
 	}
+	name := fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
+	if before, twice := o.seen[u.GroupVersionKind().Group+"/"+name]; twice {
+		return fmt.Errorf("%s was read before, from %s", name, before)
+	}
+	if o.seen == nil {
+		o.seen = map[string]string{}
+	}
+	o.seen[u.GroupVersionKind().Group+"/"+name] = place
 	if err := read(u); err != nil {
-		return fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
@@ -116,7 +134,24 @@ func namespaceFaults(u *unstructured.Unstructured) []string {
 
 var clusterScoped = map[string]bool{"Namespace": true, "Node": true, "Network": true, "ServiceCIDR": true}
 
-// into decodes an object and appends it to a list.
+// own decodes an object of our own kinds, as strictly as the API server does for
+// kubectl: the version must be served and every field known.
+func own[T any](list *[]T) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
+		if u.GetAPIVersion() != v1alpha1.GroupVersion.String() {
+			return fmt.Errorf("apiVersion %q must be %s", u.GetAPIVersion(), v1alpha1.GroupVersion)
+		}
+		var t T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &t, true); err != nil {
+			return fmt.Errorf("decoding: %w", err)
+		}
+		*list = append(*list, t)
+		return nil
+	}
+}
+
+// into decodes an object of somebody else's, whose newer fields say nothing to
+// us, and appends it to a list.
 func into[T any](list *[]T) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
 		var t T
@@ -130,13 +165,13 @@ func into[T any](list *[]T) func(*unstructured.Unstructured) error {
 
 func (o *Objects) readers() map[schema.GroupKind]func(*unstructured.Unstructured) error {
 	w := &o.World
-	own := v1alpha1.GroupVersion.Group
+	group := v1alpha1.GroupVersion.Group
 	return map[schema.GroupKind]func(*unstructured.Unstructured) error{
-		{Group: own, Kind: "Infra"}:                                     into(&w.Infras),
-		{Group: own, Kind: "InfraClusterAttachment"}:                    into(&w.Attachments),
-		{Group: own, Kind: "DHCPServer"}:                                into(&w.DHCPServers),
-		{Group: own, Kind: "DNSServer"}:                                 into(&o.DNSServers),
-		{Group: own, Kind: "ProxyServer"}:                               into(&w.ProxyServers),
+		{Group: group, Kind: "Infra"}:                                   own(&w.Infras),
+		{Group: group, Kind: "InfraClusterAttachment"}:                  own(&w.Attachments),
+		{Group: group, Kind: "DHCPServer"}:                              own(&w.DHCPServers),
+		{Group: group, Kind: "DNSServer"}:                               own(&o.DNSServers),
+		{Group: group, Kind: "ProxyServer"}:                             own(&w.ProxyServers),
 		{Kind: "Namespace"}:                                             into(&w.Namespaces),
 		{Kind: "Service"}:                                               into(&w.Services),
 		{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}: into(&w.NetworkAttachments),
