@@ -93,7 +93,22 @@ func TestEnvoysRestartIsNeverReadyWithoutListeners(t *testing.T) {
 	})
 }
 
-// behaviour E11: drain on termination.
+// behaviour E11: a manager that ends alone (a liveness probe, an image that
+// changes in place) is no reason for Envoy to stop listening.
+func TestTheManagersOwnEndDrainsNothing(t *testing.T) {
+	w := newWorld(t).start()
+	held := w.open(3, WorkerA, 6443, Named(""), "a-api")
+	require.NoError(t, w.Manager.Signal(syscall.SIGTERM))
+	require.NoError(t, w.Manager.Wait(30*time.Second))
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0), "new connections are taken while it is away")
+	require.NoError(t, w.StartManager())
+	require.NoError(t, w.Ready(t.Context(), 60*time.Second))
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0), "and when it is back")
+	require.Equal(t, len(held), alive(held))
+}
+
+// behaviour E11: drain on termination, which the preStop hook of Envoy's container
+// and the manager's own SIGTERM tell together.
 func TestTheEndDrainsFirst(t *testing.T) {
 	w := newWorld(t)
 	w.ManagerArgs = []string{"--drain-wait", "20s"}

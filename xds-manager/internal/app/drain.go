@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// drainBegin is how long a preStop hook waits for the end to begin: the
-	// kubelet stops a pod's containers at the same moment.
+	// drainBegin is how long the preStop hook and the end of our own container
+	// wait for each other: the kubelet stops a pod's containers at one moment.
 	drainBegin = 3 * time.Second
 	drainPoll  = 100 * time.Millisecond
 	// openGauges are live; server.total_connections is five seconds old.
@@ -21,14 +21,23 @@ const (
 )
 
 // drain makes Envoy take no new connection and waits, for a while, until those
-// that are open have ended by themselves.
+// that are open have ended by themselves: a client whose connection is refused
+// tries again, one that is cut off may have had half its request done.
+//
+// It does so only where Envoy ends too, which its preStop hook tells. Listeners
+// that were drained never come back, so the end of the manager alone (a liveness
+// probe, an image that changes in place) must not touch them.
 func (a *App) drain(ctx context.Context) {
 	h := &a.engine.health
-	close(h.draining)
-	defer close(h.drained)
-	if a.tuner == nil {
+	if a.tuner == nil || a.listener == nil {
 		return
 	}
+	if !h.hooked() {
+		a.o.Logger.Info("ending alone, envoy goes on")
+		return
+	}
+	close(h.draining)
+	defer close(h.drained)
 	a.o.Logger.Info("draining", "wait", a.o.DrainWait.String())
 	ctx, cancel := context.WithTimeout(ctx, a.o.DrainWait)
 	defer cancel()

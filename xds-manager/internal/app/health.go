@@ -23,13 +23,15 @@ const lastAnswers = time.Second
 type health struct {
 	ready atomic.Bool
 	beat  atomic.Int64
-	// draining and drained are closed when the end has begun and when it is done.
+	// hook is where the question for the drain and our own end meet.
+	hook chan struct{}
+	// draining and drained are closed when the drain has begun and when it is done.
 	draining chan struct{}
 	drained  chan struct{}
 }
 
 func newHealth() health {
-	return health{draining: make(chan struct{}), drained: make(chan struct{})}
+	return health{hook: make(chan struct{}), draining: make(chan struct{}), drained: make(chan struct{})}
 }
 
 func (h *health) turn(now time.Time) { h.beat.Store(now.UnixNano()) }
@@ -48,12 +50,13 @@ func (h *health) handler(reg *prometheus.Registry) http.Handler {
 }
 
 // awaitDrained is for the preStop hook of Envoy's container: it answers when
-// Envoy may be ended. It starts nothing, so whoever can reach it can do nothing
-// with it.
+// Envoy may be ended. It starts nothing as long as we are not asked to end too,
+// so whoever can reach it can do nothing with it.
 func (h *health) awaitDrained(w http.ResponseWriter, r *http.Request) {
 	begin := time.NewTimer(drainBegin)
 	defer begin.Stop()
 	select {
+	case h.hook <- struct{}{}:
 	case <-h.draining:
 	case <-begin.C:
 		http.Error(w, "nothing is being drained", http.StatusServiceUnavailable)
@@ -65,6 +68,18 @@ func (h *health) awaitDrained(w http.ResponseWriter, r *http.Request) {
 	case <-h.drained:
 		fmt.Fprintln(w, "drained")
 	case <-r.Context().Done():
+	}
+}
+
+// hooked waits for a while for the hook: without it Envoy does not end with us.
+func (h *health) hooked() bool {
+	begin := time.NewTimer(drainBegin)
+	defer begin.Stop()
+	select {
+	case <-h.hook:
+		return true
+	case <-begin.C:
+		return false
 	}
 }
 
