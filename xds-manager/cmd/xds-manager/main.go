@@ -27,7 +27,8 @@ const usage = `usage: xds-manager COMMAND
   routes     explain where a connection would go, and why
   --version  print the module's version and the contract
 
-Every command has --help.
+Every command has --help. Exit status: 0 all is well, 1 the input was refused
+or the work failed, 2 the command was called wrongly.
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -40,11 +41,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch args[0] {
 	case "serve":
-		err = serve(args[1:], stderr)
+		err = serve(args[1:], stdout, stderr)
 	case "bootstrap":
-		err = app.WriteBootstrap(args[1:], os.LookupEnv, stderr)
+		err = app.WriteBootstrap(args[1:], os.LookupEnv, stdout)
 	case "check":
-		err = app.Check(args[1:], stdout, stderr)
+		err = app.Check(args[1:], stdout)
 	case "routes":
 		err = app.Routes(args[1:], stdout, stderr)
 	case "--version", "-version", "version":
@@ -55,19 +56,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "unknown command %q\n%s", args[0], usage)
 		return 2
 	}
+	return exit(err, stderr)
+}
+
+func exit(err error, stderr io.Writer) int {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.Is(err, app.ErrFound):
-		return 1
-	default:
+	case errors.Is(err, app.ErrUsage):
 		fmt.Fprintln(stderr, err)
 		return 2
+	case !errors.Is(err, app.ErrFound):
+		fmt.Fprintln(stderr, err)
 	}
+	return 1
 }
 
-func serve(args []string, stderr io.Writer) error {
-	opts, err := app.ParseOptions(args, os.LookupEnv, stderr)
+func serve(args []string, stdout, stderr io.Writer) error {
+	opts, err := app.ParseOptions(args, os.LookupEnv, stdout)
 	if err != nil {
 		return err
 	}

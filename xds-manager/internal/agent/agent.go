@@ -59,7 +59,7 @@ func New(o Options) *Agent {
 	if o.StateDir == "" {
 		return a
 	}
-	s, err := readFile(filepath.Join(o.StateDir, lastGoodFile))
+	s, err := readLastGood(o.StateDir)
 	switch {
 	case err == nil:
 		a.lastGood, a.choice.streamed = &s, &s
@@ -72,10 +72,10 @@ func New(o Options) *Agent {
 // LastGood is the snapshot from disk, nil if there was none at the start.
 func (a *Agent) LastGood() *Snapshot { return a.lastGood }
 
-func readFile(path string) (Snapshot, error) {
-	b, err := os.ReadFile(path)
+func readLastGood(dir string) (Snapshot, error) {
+	b, err := Read(filepath.Join(dir, lastGoodFile))
 	if err != nil {
-		return Snapshot{}, fmt.Errorf("reading snapshot: %w", err)
+		return Snapshot{}, err
 	}
 	return Decode(b)
 }
@@ -127,9 +127,9 @@ func (a *Agent) readMounted() bool {
 	if a.o.File == "" {
 		return false
 	}
-	b, err := os.ReadFile(a.o.File)
+	b, err := Read(a.o.File)
 	if err != nil {
-		return a.fault("file", fmt.Sprintf("reading snapshot: %v", err))
+		return a.fault("file", err.Error())
 	}
 	if string(b) == a.fileSum {
 		return false

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +71,43 @@ func TestASnapshotThatCannotBeServedIsAnError(t *testing.T) {
 func TestAnUnknownFieldIsIgnored(t *testing.T) {
 	_, err := Decode([]byte(`{"proxy":{"serverIp":"192.0.2.4","cidr":"192.0.2.0/24","fieldOfTomorrow":1}}`))
 	require.NoError(t, err)
+}
+
+func TestARefusedFileIsToldWhereItIsWrong(t *testing.T) {
+	cases := []struct{ name, input, want string }{
+		{"a number for a text", `{"proxy":{"serverIp":5}}`, "proxy.serverIp: invalid value for string field serverIp: 5"},
+		{"a text for a number", `{"proxy":{"backends":[{},{"port":"x"}]}}`, `proxy.backends[1].port: invalid value for uint32 field port: "x"`},
+		{"a fraction", `{"proxy":{"backends":[{"endpoints":[{"port":5.5}]}]}}`, "proxy.backends[0].endpoints[0].port: invalid value for uint32 field port: 5.5"},
+		{"an object for a list", `{"proxy":{"backends":{}}}`, "proxy.backends: unexpected token {"},
+		{"a number for an object", `{"proxy":{"backends":[{},5]}}`, "proxy.backends[1]: unexpected token 5"},
+		{"a number in a list of texts", "{\"proxy\":{\n\n\"backends\":[\n{\"hostnames\":[\"a\", 7]}]}}", "proxy.backends[0].hostnames[1]: invalid value for string field hostnames: 7"},
+		{"a word of an enumeration", `{"proxy":{"backends":[{"protocol":"TLS"}]}}`, `proxy.backends[0].protocol: invalid value for enum field protocol: "TLS"`},
+		{"a field that nobody knows", `{"proxy":{"backends":[{"name":"a"},{"name":"b","prot":1}]}}`, `proxy.backends[1].prot: unknown field "prot"`},
+		{"one that is there twice", `{"proxy":{"cidr":"a","cidr":"b"}}`, `proxy.cidr: duplicate field "cidr"`},
+		{"a list for the whole", `[]`, "unexpected token ["},
+		{"half a document", `{"proxy":{"serverIp":"192`, "unexpected EOF"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := DecodeStrict([]byte(c.input))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A pipe would keep the loop waiting that everything else depends on.
+func TestOnlyARegularFileIsRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	huge := filepath.Join(dir, "huge")
+	require.NoError(t, os.WriteFile(huge, nil, 0o600))
+	require.NoError(t, os.Truncate(huge, maxSnapshot+1))
+	for path, want := range map[string]string{pipe: "no regular file", dir: "no regular file", huge: "more than", filepath.Join(dir, "absent"): "no such file"} {
+		_, err := Read(path)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, path)
+	}
 }
 
 func TestAnEntryThatCannotBeParsedIsThatEntrysProblem(t *testing.T) {

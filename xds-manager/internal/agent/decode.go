@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -40,8 +41,36 @@ type Snapshot struct {
 	raw *agentpb.Snapshot
 }
 
-// Decode reads a snapshot file: protojson, plain or gzipped.
+// Read reads a snapshot's file. It takes regular files alone: a pipe would keep
+// us waiting.
+func Read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading snapshot: %s is no regular file (%s)", path, info.Mode().Type())
+	}
+	if info.Size() > maxSnapshot {
+		return nil, fmt.Errorf("reading snapshot: %s has more than %d bytes", path, maxSnapshot)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Decode reads a snapshot: protojson, plain or gzipped. Fields that the contract
+// does not have are ignored: a later operator's snapshot may have more.
 func Decode(b []byte) (Snapshot, error) {
+	return decode(b, protojson.UnmarshalOptions{DiscardUnknown: true})
+}
+
+// DecodeStrict refuses them: a person's file has them by mistake.
+func DecodeStrict(b []byte) (Snapshot, error) { return decode(b, protojson.UnmarshalOptions{}) }
+
+func decode(b []byte, how protojson.UnmarshalOptions) (Snapshot, error) {
 	if bytes.HasPrefix(b, []byte{0x1f, 0x8b}) {
 		plain, err := gunzip(b)
 		if err != nil {
@@ -53,8 +82,8 @@ func Decode(b []byte) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("snapshot has more than %d bytes", maxSnapshot)
 	}
 	m := &agentpb.Snapshot{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
-		return Snapshot{}, fmt.Errorf("parsing snapshot: %w", err)
+	if err := how.Unmarshal(b, m); err != nil {
+		return Snapshot{}, fmt.Errorf("parsing snapshot: %w", placed(b, err))
 	}
 	return parse(m)
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,25 +18,24 @@ import (
 	"github.com/densityops/oooi/xds-manager/internal/translate"
 )
 
-// ErrFound says that a command did its work and found fault; it has said what.
-var ErrFound = errors.New("faults were found")
-
 // WriteBootstrap is the command "bootstrap": it writes Envoy's configuration,
 // whole or not at all.
-func WriteBootstrap(args []string, env Lookup, stderr io.Writer) error {
+func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 	var o Options
 	fs := flag.NewFlagSet("bootstrap", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	out := fs.String("out", "/run/oooi/bootstrap.yaml", "file to write; Envoy reads none below /dev, /proc or /sys")
 	o.Flags(fs, env)
-	if err := fs.Parse(args); err != nil {
-		return fmt.Errorf("reading flags: %w", err)
+	if err := parse(fs, args, stdout, "bootstrap [flags]"); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return usage("bootstrap: unknown argument %q", fs.Arg(0))
 	}
 	c := bootstrap.Config{NodeID: o.NodeID(), XDSSocket: o.XDSSocket, AdminSocket: o.AdminSocket}
 	if o.PodIP != "" {
 		var err error
 		if c.PodIP, err = netip.ParseAddr(o.PodIP); err != nil {
-			return fmt.Errorf("reading pod IP: %w", err)
+			return usage("bootstrap: --pod-ip %q is no address", o.PodIP)
 		}
 		if c.PodDevice, err = deviceOf(c.PodIP); err != nil {
 			return err
@@ -61,27 +59,29 @@ func WriteBootstrap(args []string, env Lookup, stderr io.Writer) error {
 }
 
 // Check is the command "check": it validates a snapshot file, names its
-// problems, and prints what Envoy would get when asked to.
-func Check(args []string, stdout, stderr io.Writer) error {
+// problems, and prints what Envoy would get when asked to. Unlike "serve", which
+// must understand the snapshots of later operators, it refuses a field that it
+// does not know.
+func Check(args []string, stdout io.Writer) error {
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	print := fs.Bool("print", false, "print Envoy's resources as JSON")
 	podIP := fs.String("pod-ip", "", "address of the pod side, as in serve")
-	if err := fs.Parse(args); err != nil {
-		return fmt.Errorf("reading flags: %w", err)
+	if err := parse(fs, args, stdout, "check [--print] [--pod-ip IP] FILE"); err != nil {
+		return err
 	}
 	if fs.NArg() != 1 {
-		return errors.New("usage: xds-manager check [--print] [--pod-ip IP] FILE")
+		return usage("check: want one FILE, got %d arguments", fs.NArg())
+	}
+	env := translate.Env{}
+	if *podIP != "" {
+		var err error
+		if env.PodIP, err = netip.ParseAddr(*podIP); err != nil {
+			return usage("check: --pod-ip %q is no address", *podIP)
+		}
 	}
 	s, t, problems, err := load(fs.Arg(0))
 	if err != nil {
 		return err
-	}
-	env := translate.Env{}
-	if *podIP != "" {
-		if env.PodIP, err = netip.ParseAddr(*podIP); err != nil {
-			return fmt.Errorf("reading pod IP: %w", err)
-		}
 	}
 	r, more, err := translate.Snapshot(t, env)
 	if err != nil {
@@ -103,12 +103,13 @@ func Check(args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// load reads a snapshot as strictly as can be.
 func load(path string) (agent.Snapshot, routes.Table, []routes.Problem, error) {
-	b, err := os.ReadFile(path)
+	b, err := agent.Read(path)
 	if err != nil {
-		return agent.Snapshot{}, routes.Table{}, nil, fmt.Errorf("reading snapshot: %w", err)
+		return agent.Snapshot{}, routes.Table{}, nil, err
 	}
-	s, err := agent.Decode(b)
+	s, err := agent.DecodeStrict(b)
 	if err != nil {
 		return agent.Snapshot{}, routes.Table{}, nil, err
 	}

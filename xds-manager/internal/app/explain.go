@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,15 +21,24 @@ type query struct {
 // a port it lists every listener.
 func Routes(args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("routes", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	snapshot := fs.String("snapshot", "/etc/oooi/snapshot.json.gz", "snapshot file")
 	sni := fs.String("sni", "", "server name of the hello, or Host of the request; empty = none")
 	source := fs.String("source", "", "address that the connection comes from")
 	port := fs.Uint("port", 0, "port that it goes to; 0 = list all listeners")
 	pod := fs.Bool("pod", false, "to the pod IP instead of the VLAN address")
 	plain := fs.Bool("plain", false, "bytes that are no TLS")
-	if err := fs.Parse(args); err != nil {
-		return fmt.Errorf("reading flags: %w", err)
+	if err := parse(fs, args, stdout, "routes [--snapshot FILE] [--port PORT --source IP [--sni NAME] [--plain] [--pod]]"); err != nil {
+		return err
+	}
+	q := query{hello: routes.Hello{TLS: !*plain, Name: *sni}, side: routes.VLAN}
+	if *pod {
+		q.side = routes.Pod
+	}
+	if fs.NArg() > 0 {
+		return usage("routes: unknown argument %q", fs.Arg(0))
+	}
+	if err := q.at(*port, *source); err != nil {
+		return err
 	}
 	_, t, problems, err := load(*snapshot)
 	if err != nil {
@@ -43,21 +51,25 @@ func Routes(args []string, stdout, stderr io.Writer) error {
 		list(stdout, t)
 		return nil
 	}
-	if *port > 65535 {
-		return fmt.Errorf("port %d is no port", *port)
-	}
-	q := query{hello: routes.Hello{TLS: !*plain, Name: *sni}, port: uint16(*port), side: routes.VLAN}
-	if *pod {
-		q.side = routes.Pod
-	}
-	if *source != "" {
-		if q.hello.Source, err = netip.ParseAddr(*source); err != nil {
-			return fmt.Errorf("reading source: %w", err)
-		}
-	} else if q.side == routes.VLAN {
-		return errors.New("--source is needed on the VLAN side")
-	}
 	return explain(stdout, t, q)
+}
+
+// at sets where a connection goes to and comes from.
+func (q *query) at(port uint, source string) (err error) {
+	if port > 65535 {
+		return usage("routes: --port %d is no port", port)
+	}
+	q.port = uint16(port)
+	if source == "" {
+		if port != 0 && q.side == routes.VLAN {
+			return usage("routes: --source is needed on the VLAN side")
+		}
+		return nil
+	}
+	if q.hello.Source, err = netip.ParseAddr(source); err != nil {
+		return usage("routes: --source %q is no address", source)
+	}
+	return nil
 }
 
 func list(w io.Writer, t routes.Table) {

@@ -76,18 +76,20 @@ func (o *Options) Flags(fs *flag.FlagSet, env Lookup) {
 }
 
 // ParseOptions reads the options of "serve".
-func ParseOptions(args []string, env Lookup, stderr io.Writer) (Options, error) {
+func ParseOptions(args []string, env Lookup, stdout io.Writer) (Options, error) {
 	var o Options
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	o.Flags(fs, env)
-	if err := fs.Parse(args); err != nil {
-		return Options{}, fmt.Errorf("reading flags: %w", err)
+	if err := parse(fs, args, stdout, "serve [flags]"); err != nil {
+		return Options{}, err
 	}
 	if fs.NArg() > 0 {
-		return Options{}, fmt.Errorf("unknown argument %q", fs.Arg(0))
+		return Options{}, usage("serve: unknown argument %q", fs.Arg(0))
 	}
-	return o, o.Validate()
+	if err := o.Validate(); err != nil {
+		return Options{}, usage("serve: %w", err)
+	}
+	return o, nil
 }
 
 // Validate says what is wrong with the options, all of it.

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const good = "../../internal/translate/testdata/two-attachments/in.json"
+
+// file writes a snapshot.
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s.json")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestTheExitStatusSaysWhoseFaultItIs(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	cases := []struct {
+		name           string
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		{"a good snapshot", []string{"check", good}, 0, "0 problems", ""},
+		{"a snapshot with problems", []string{"check", "../../internal/translate/testdata/bad-backends/in.json"}, 1, "InvalidBackend", ""},
+		{"no snapshot", []string{"check", "absent"}, 1, "", "absent"},
+		{"a directory", []string{"check", dir}, 1, "", dir + " is no regular file"},
+		{"a pipe that nobody writes to", []string{"check", pipe}, 1, "", pipe + " is no regular file"},
+		{"a pipe to explain", []string{"routes", "--snapshot", pipe}, 1, "", "no regular file"},
+		{"another component's snapshot", []string{"check", file(t, `{"dns":{}}`)}, 1, "", "no proxy configuration"},
+		{"a wrong type", []string{"check", file(t, `{"proxy":{"serverIp":5}}`)}, 1, "", "proxy.serverIp: invalid value for string field serverIp: 5"},
+		{"a field that nobody knows", []string{"check", file(t, `{"proxy":{"backends":[{},{"prot":1}]}}`)}, 1, "", `proxy.backends[1].prot: unknown field "prot"`},
+		{"a connection that is closed", []string{"routes", "--snapshot", good, "--port", "443", "--sni", "x", "--source", "192.0.2.9"}, 1, "no backend", ""},
+		{"a connection that is not", []string{"routes", "--snapshot", good, "--port", "6443", "--source", "192.0.2.101"}, 0, "backend example-hcp-a/alias-api", ""},
+		{"a stats address that no device has", []string{"bootstrap", "--out", filepath.Join(dir, "b"), "--pod-ip", "203.0.113.7"}, 1, "", "203.0.113.7"},
+		{"no file to check", []string{"check"}, 2, "", "want one FILE"},
+		{"a flag that is none", []string{"check", "--nope", good}, 2, "", "-nope"},
+		{"a source that is no address", []string{"routes", "--snapshot", good, "--port", "443", "--source", "x"}, 2, "", `"x" is no address`},
+		{"a port that is none", []string{"routes", "--snapshot", good, "--port", "70000", "--source", "192.0.2.9"}, 2, "", "70000"},
+		{"nothing to serve", []string{"serve"}, 2, "", "one of --snapshot and --hub"},
+		{"an address too many", []string{"bootstrap", "--out", filepath.Join(dir, "b"), "x"}, 2, "", `unknown argument "x"`},
+		{"no command", nil, 2, "", "usage: xds-manager COMMAND"},
+		{"a command that is none", []string{"chek"}, 2, "", `unknown command "chek"`},
+		{"help", []string{"--help"}, 0, "check      validate", ""},
+		{"help names the other one too", []string{"help"}, 0, "routes     explain", ""},
+		{"help of serve", []string{"serve", "--help"}, 0, "-drain-wait", ""},
+		{"help of bootstrap", []string{"bootstrap", "-h"}, 0, "-out", ""},
+		{"help of check", []string{"check", "--help"}, 0, "usage: xds-manager check", ""},
+		{"help of routes", []string{"routes", "--help"}, 0, "-sni", ""},
+		{"the version", []string{"--version"}, 0, "xds-manager v", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			require.Equal(t, c.status, run(c.args, &stdout, &stderr), stderr.String())
+			require.Contains(t, stdout.String(), c.stdout)
+			require.Contains(t, stderr.String(), c.stderr)
+			require.Equal(t, c.stderr == "", stderr.Len() == 0, stderr.String())
+		})
+	}
+}
