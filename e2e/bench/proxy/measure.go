@@ -155,10 +155,9 @@ func (r *running) figures() (figures, error) {
 		ConnCPU: middle(conn.perOp), PerSecond: middle(conn.rate), ConnP99: middle(conn.p99),
 		RTTCPU: middle(rtt.perOp), RTTP99: middle(rtt.p99), GBCPU: middle(bulk.perGB), Gbps: middle(bulk.gbps),
 	}
-	before := r.pss()
-	f.BaseMB = before / 1024
+	f.BaseMB = r.pss() / 1024
 	var err error
-	f.IdleKB, err = r.idle(before)
+	f.IdleKB, err = r.idle()
 	return f, err
 }
 
@@ -212,14 +211,29 @@ func (m meter) load(ctx context.Context, kind string, seconds float64, workers i
 
 const idleConnections = 2000
 
-func (m meter) idle(before float64) (float64, error) {
-	in, keep := io.Pipe()
-	defer func() { _ = keep.Close() }()
-	p, err := m.h.Start(lab.Spec{Args: []string{self, "hold", frontend, m.name, strconv.Itoa(idleConnections)}, Stdin: in})
+// idle is what one more idle connection takes, in KB. The first thousands go
+// into what the loads before left free, so those that come after them count.
+func (m meter) idle() (float64, error) {
+	release, err := m.holdIdle()
+	defer release()
 	if err != nil {
 		return 0, err
 	}
-	err = lab.Until(context.Background(), 30*time.Second, "the idle connections are open", func(context.Context) error {
+	before := m.pss()
+	more, err := m.holdIdle()
+	defer more()
+	return (m.pss() - before) / idleConnections, err
+}
+
+// holdIdle opens idle connections and keeps them until it is told to release them.
+func (m meter) holdIdle() (release func(), err error) {
+	in, keep := io.Pipe()
+	release = func() { _ = keep.Close() }
+	p, err := m.h.Start(lab.Spec{Args: []string{self, "hold", frontend, m.name, strconv.Itoa(idleConnections)}, Stdin: in})
+	if err != nil {
+		return release, err
+	}
+	return release, lab.Until(context.Background(), 30*time.Second, "the idle connections are open", func(context.Context) error {
 		if err := p.Running(); err != nil {
 			return err
 		}
@@ -228,7 +242,6 @@ func (m meter) idle(before float64) (float64, error) {
 		}
 		return nil
 	})
-	return (m.pss() - before) / idleConnections, err
 }
 
 // tree is the proxy's process and all below it.

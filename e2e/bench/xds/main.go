@@ -51,10 +51,18 @@ func run(args []string) error {
 	changes := fs.Int("changes", 100, "changes of each size")
 	out := fs.String("out", "bench-out/xds.json", "where the figures go")
 	sizes := fs.String("routes", "40,400,4000", "sizes")
+	idle := fs.Duration("soak", 0, "hold idle connections for that long, and do nothing else")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	ctx := context.Background()
+	if *idle > 0 {
+		r, err := soak(ctx, *idle)
+		if err != nil {
+			return fmt.Errorf("soak: %w", err)
+		}
+		return report(*out, int(*idle/changeEvery), []row{r})
+	}
 	var rows []row
 	for size := range strings.SplitSeq(*sizes, ",") {
 		routes, err := strconv.Atoi(size)
@@ -73,6 +81,11 @@ func run(args []string) error {
 		return fmt.Errorf("coming and going: %w", err)
 	}
 	rows = append(rows, row{ID: "xds.connections_lost_while_1000_attachments_come_and_go", Ours: float64(lost), OK: lost == 0})
+	return report(*out, *changes, rows)
+}
+
+// report prints a table and writes the figures.
+func report(out string, rounds int, rows []row) error {
 	for _, r := range rows {
 		fmt.Printf("%-60s %9.1f", r.ID, r.Ours)
 		if r.Peer != "" {
@@ -86,11 +99,11 @@ func run(args []string) error {
 		}
 		fmt.Println()
 	}
-	b, err := json.MarshalIndent(map[string]any{"rounds": *changes, "versions": versions(), "rows": rows}, "", " ")
+	b, err := json.MarshalIndent(map[string]any{"rounds": rounds, "versions": versions(), "rows": rows}, "", " ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(*out, append(b, '\n'), 0o644)
+	return os.WriteFile(out, append(b, '\n'), 0o644)
 }
 
 // sample is what one manager showed at one size.
@@ -110,33 +123,20 @@ type pair struct{ ours, peer sample }
 // moment of the machine falls on both.
 func compare(ctx context.Context, routes, changes int) (pair, error) {
 	w := world{attachments: routes / routesOfEach}
-	start := func(f func(*rig, context.Context) error) (*rig, error) {
-		r, err := newRig(ctx)
-		if err != nil {
-			return nil, err
-		}
-		content, err := w.encode("v0")
-		if err == nil {
-			err = replace(r.snapshot, content)
-		}
-		if err == nil {
-			err = f(r, ctx)
-		}
-		if err == nil {
-			_, err = r.wait(time.Now(), "v0", 2*time.Minute)
-		}
-		return r, err
+	ours, err := begin(ctx, w, (*rig).startOurs)
+	if ours != nil {
+		defer ours.close()
 	}
-	ours, err := start((*rig).startOurs)
 	if err != nil {
 		return pair{}, err
 	}
-	defer ours.close()
-	peer, err := start((*rig).startPeer)
+	peer, err := begin(ctx, w, (*rig).startPeer)
+	if peer != nil {
+		defer peer.close()
+	}
 	if err != nil {
 		return pair{}, fmt.Errorf("peer: %w", err)
 	}
-	defer peer.close()
 	var p pair
 	for i := 1; i <= changes; i++ {
 		version := fmt.Sprintf("v%d", i)
@@ -187,21 +187,10 @@ const (
 // churn holds connections of the first attachments while a thousand others come
 // and go, ten at a time.
 func churn(ctx context.Context) (lost int, err error) {
-	r, err := newRig(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
 	w := world{attachments: churnAttachments}
-	content, err := w.encode("v0")
-	if err == nil {
-		err = replace(r.snapshot, content)
-	}
-	if err == nil {
-		err = r.startOurs(ctx)
-	}
-	if err == nil {
-		_, err = r.wait(time.Now(), "v0", time.Minute)
+	r, err := begin(ctx, w, (*rig).startOurs)
+	if r != nil {
+		defer r.close()
 	}
 	if err != nil {
 		return 0, err

@@ -65,6 +65,26 @@ func (r *rig) close() {
 	_ = os.RemoveAll(r.dir)
 }
 
+// begin starts a manager and Envoy with a world, and waits until it is in force.
+// Caller must close the rig, also one that comes with an error.
+func begin(ctx context.Context, w world, start func(*rig, context.Context) error) (*rig, error) {
+	r, err := newRig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content, err := w.encode("v0")
+	if err == nil {
+		err = replace(r.snapshot, content)
+	}
+	if err == nil {
+		err = start(r, ctx)
+	}
+	if err == nil {
+		_, err = r.wait(time.Now(), "v0", 2*time.Minute)
+	}
+	return r, err
+}
+
 // lines hands every complete line to a function.
 type lines struct {
 	mu   sync.Mutex // guards rest
