@@ -31,6 +31,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/controller/ingress"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/notify"
+	"github.com/densityops/oooi/operator/internal/controller/policy"
 	"github.com/densityops/oooi/operator/internal/controller/proxyserver"
 	"github.com/densityops/oooi/operator/internal/controller/workload"
 	"github.com/densityops/oooi/operator/internal/controller/world"
@@ -95,9 +96,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	config.UserAgent = "oooi-operator/" + Version
 	var set *oooimetrics.Set
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return counted{next: next, wrote: func(verb string) {
+		return counted{next: next, wrote: func(verb, resource string) {
 			if set != nil {
-				set.Wrote(verb)
+				set.Wrote(verb, resource)
 			}
 		}}
 	})
@@ -167,7 +168,11 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	applier := apply.New(c, mgr.GetAPIReader(), typedKinds()...)
 	hub := world.NewHubNetworks(mgr.GetAPIReader(), time.Now)
 	a.kinds.OnChange(hub.Forget)
-	reader := world.New(c, a.kinds, hub)
+	reader := world.New(c, a.kinds, hub, world.NewBoard(time.Now))
+	policies := &policy.Policies{Applier: applier, World: reader}
+	if err := (&policy.Sweeper{Policies: policies}).Setup(mgr); err != nil {
+		return err
+	}
 	tell := notify.Notifier{Recorder: mgr.GetEventRecorder("oooi-operator"), Count: set.Changed}
 	a.rollouts = workload.NewRollouts(time.Now)
 	if err := setUpChild(a, dhcpserver.Kind(), applier, reader, tell, again.channel(0)); err != nil {
@@ -180,7 +185,7 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 		return err
 	}
 	infras := &infra.Controller{
-		Client: c, Applier: applier, World: reader, LabelNamespaces: o.LabelNamespaces, Gatherer: coalesce.New(time.Now), Planned: set.Planned,
+		Client: c, Applier: applier, World: reader, Policies: policies, LabelNamespaces: o.LabelNamespaces, Gatherer: coalesce.New(time.Now), Planned: set.Planned,
 		Events: func(before, after *v1alpha1.Infra) {
 			tell.Transitions(after, v1alpha1.KindInfra, before.Status.Conditions, after.Status.Conditions)
 		},
@@ -189,7 +194,7 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 		return fmt.Errorf("setting up the Infra controller: %w", err)
 	}
 	attachments := &attachment.Controller{
-		Client: c, Applier: applier, World: reader, Gatherer: coalesce.New(time.Now), Clock: time.Now,
+		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now,
 		Apps: ingress.New(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), nil), mgr.GetAPIReader(), time.Now),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)

@@ -110,21 +110,6 @@ func (a *App) hubIP(ctx context.Context) string {
 	return service.Spec.ClusterIP
 }
 
-// counted counts the requests that write.
-type counted struct {
-	next  http.RoundTripper
-	wrote func(verb string)
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		c.wrote(r.Method)
-	}
-	return c.next.RoundTrip(r)
-}
-
 // broadcast wakes controllers: each channel belongs to one.
 type broadcast struct {
 	pending []chan struct{}

@@ -27,8 +27,8 @@ func New(reg prometheus.Registerer, version string, streams func() map[string]in
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "oooi_operator_api_writes_total", Help: "Writes to the API server by verb.",
-		}, []string{"verb"}),
+			Name: "oooi_operator_api_writes_total", Help: "Writes to the API server by verb and resource.",
+		}, []string{"verb", "resource"}),
 		reconcile: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "oooi_operator_condition_transitions_total", Help: "Conditions that changed, by kind, type and reason.",
 		}, []string{"kind", "type", "reason"}),
@@ -45,7 +45,7 @@ func New(reg prometheus.Registerer, version string, streams func() map[string]in
 func (s *Set) Planned(d time.Duration) { s.plan.Observe(d.Seconds()) }
 
 // Wrote counts a write to the API server.
-func (s *Set) Wrote(verb string) { s.writes.WithLabelValues(verb).Inc() }
+func (s *Set) Wrote(verb, resource string) { s.writes.WithLabelValues(verb, resource).Inc() }
 
 // Changed counts a condition that has changed.
 func (s *Set) Changed(kind, conditionType, reason string) {

@@ -15,25 +15,32 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
+	"github.com/densityops/oooi/operator/internal/controller/finalizer"
+	"github.com/densityops/oooi/operator/internal/controller/policy"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/status"
 )
 
-// Finalizer is set before anything is written in a control-plane namespace or
-// in a hosted cluster.
+// Finalizer is set before anything is written in a hosted cluster: what lies in
+// the management cluster is found again without the attachment.
 const Finalizer = "hostedcluster.densityops.com/attachment"
 
 // retry is how often a thing that does not exist yet is looked for, beside the
 // watches.
 const retry = 30 * time.Second
 
+// wordWithin is how long the first status of an attachment waits for the Infra
+// controller's word, to be written once and not twice.
+const wordWithin = 10 * time.Second
+
 // Controller reconciles InfraClusterAttachments.
 type Controller struct {
 	Client   client.Client
 	Applier  *apply.Applier
 	World    *world.Reader
+	Policies *policy.Policies
 	Apps     Apps
 	Gatherer *coalesce.Gatherer
 	Clock    func() time.Time
@@ -47,6 +54,8 @@ type pass struct {
 	world      facts.World
 	facts      facts.Attachment
 	now        time.Time
+	// stored is the generation that the written status is of.
+	stored int64
 	// What the steps have found out.
 	external stepResult
 	apps     stepResult
@@ -76,23 +85,39 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
 	}
-	p := &pass{attachment: a, world: w, now: c.Clock()}
+	p := &pass{attachment: a, world: w, now: c.Clock(), stored: a.Status.ObservedGeneration}
 	p.facts = facts.ForAttachment(w, a, p.now)
-	if p.facts.Admitted {
-		if err := c.setFinalizer(ctx, a, true); err != nil {
-			return outcome.Result(err)
-		}
+	if err := finalizer.Set(ctx, c.Client, a, Finalizer, p.reachesIn()); err != nil {
+		return outcome.Result(err)
 	}
 	before := a.DeepCopy()
 	policyErr := c.controlPlane(ctx, p)
 	p.external = c.external(ctx, p)
 	p.apps = c.apps(ctx, p)
 	report(p, policyErr)
+	if p.awaitsWord() {
+		if left := wordWithin - c.World.Board().Post(ctx, a); left > 0 {
+			return outcome.Result(policyErr, p.external.err, p.again(), outcome.Waiting{Reason: v1alpha1.ReasonWaitingForInfra, After: left})
+		}
+	}
 	statusErr := c.statusWriter().Patch(ctx, before, a)
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, a)
 	}
 	return outcome.Result(policyErr, p.external.err, p.apps.err, statusErr, p.again())
+}
+
+// reachesIn: objects of the attachment are in the hosted cluster, or will be.
+func (p *pass) reachesIn() bool {
+	return p.attachment.Status.AppsIngressStatus != nil || p.attachment.Spec.AppsIngress.Enabled && p.facts.Admitted
+}
+
+// awaitsWord: nothing of this generation is written yet, and the Infra
+// controller's word alone is missing. What *.apps has made is written at once.
+func (p *pass) awaitsWord() bool {
+	a := p.attachment
+	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
+	return p.stored != a.Generation && ready.Reason == v1alpha1.ReasonWaitingForInfra && !p.reachesIn()
 }
 
 // again is the wait for what no watch tells: a held address that expires, and
@@ -113,14 +138,13 @@ func (p *pass) again() error {
 
 // release undoes what was done elsewhere, in any state of the rest of the world.
 func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
-	c.Gatherer.Forget(client.ObjectKeyFromObject(a))
 	if !controllerutil.ContainsFinalizer(a, Finalizer) {
 		return nil
 	}
 	if err := errors.Join(c.leaveHostedCluster(ctx, a), c.leaveControlPlane(ctx, a)); err != nil {
 		return err
 	}
-	return c.setFinalizer(ctx, a, false)
+	return finalizer.Set(ctx, c.Client, a, Finalizer, false)
 }
 
 // reportRelease says what holds up a deletion; nothing once it is done.
@@ -140,22 +164,4 @@ func (c *Controller) reportRelease(ctx context.Context, before, a *v1alpha1.Infr
 
 func (c *Controller) statusWriter() *status.Writer {
 	return status.Everything(c.Client, status.OwnerController, nil, []string{v1alpha1.ConditionProgrammed})
-}
-
-func (c *Controller) setFinalizer(ctx context.Context, a *v1alpha1.InfraClusterAttachment, present bool) error {
-	if controllerutil.ContainsFinalizer(a, Finalizer) == present {
-		return nil
-	}
-	patched := a.DeepCopy()
-	if present {
-		controllerutil.AddFinalizer(patched, Finalizer)
-	} else {
-		controllerutil.RemoveFinalizer(patched, Finalizer)
-	}
-	patch := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := c.Client.Patch(ctx, patched, patch); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	*a = *patched
-	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/controller/attachment"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
+	"github.com/densityops/oooi/operator/internal/controller/policy"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
@@ -73,10 +74,10 @@ func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
 			a.Spec.HostedClusterRef = v1alpha1.HostedClusterRef{Namespace: "clusters", Name: "a"}
 			a.Status.Observed.HostedClusterUID = "hc"
 			a.Status.AppsIngressStatus = &v1alpha1.AppsIngressStatus{Applied: []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Name: "oooi-ingress"}}}
-			policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-a", Name: "allow-infrastructure", Labels: map[string]string{
+			allow := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-a", Name: "allow-infrastructure", Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "oooi-operator", "app.kubernetes.io/component": "control-plane",
 			}}}
-			objects := []client.Object{a, policy}
+			objects := []client.Object{a, allow}
 			if c.cluster {
 				objects = append(objects, &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", UID: "hc"}})
 			}
@@ -89,8 +90,9 @@ func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
 			k := builder.Build()
 			apps := &unreachable{}
 			clock := func() time.Time { return deleted.Add(c.after) }
+			applier, reader := apply.New(k, k), world.New(k, everything{}, world.NewHubNetworks(k, clock), world.NewBoard(clock))
 			controller := &attachment.Controller{
-				Client: k, Applier: apply.New(k, k), World: world.New(k, everything{}, world.NewHubNetworks(k, clock)), Apps: apps,
+				Client: k, Applier: applier, World: reader, Policies: &policy.Policies{Applier: applier, World: reader}, Apps: apps,
 				Gatherer: coalesce.New(clock), Clock: clock,
 			}
 			require.NoError(t, k.Get(t.Context(), client.ObjectKeyFromObject(a), a))
@@ -98,7 +100,7 @@ func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, apps.tries)
 			// What the management cluster holds is taken back in any case.
-			require.Error(t, k.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+			require.Error(t, k.Get(t.Context(), client.ObjectKeyFromObject(allow), allow))
 			err = k.Get(t.Context(), client.ObjectKeyFromObject(a), a)
 			require.Equal(t, c.released, err != nil)
 			if !c.released {

@@ -21,6 +21,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/world"
+	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
@@ -31,6 +32,8 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		For(&v1alpha1.InfraClusterAttachment{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged(), programmedChanged()))).
+		// Who shares its control plane keeps the policy.
+		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, controlPlaneOf)), builder.WithPredicates(goes())).
 		Watches(&v1alpha1.Infra{}, c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexInfra, path)), builder.WithPredicates(infraChanged())).
 		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, c.byChild), builder.WithPredicates(bindingsChanged())).
 		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(coalesce.Hurried, c.byChild), builder.WithPredicates(listenersChanged())).
@@ -61,6 +64,10 @@ func (c *Controller) watchHosted(mgr ctrl.Manager, built controller.Controller, 
 			return built.Watch(source.Kind(mgr.GetCache(), o, h, contentChanged()))
 		})
 	}
+}
+
+func controlPlaneOf(o client.Object) string {
+	return facts.ControlPlaneOf(o.(*v1alpha1.InfraClusterAttachment))
 }
 
 func path(o client.Object) string { return o.GetNamespace() + "/" + o.GetName() }
@@ -117,6 +124,13 @@ func deletionChanged() predicate.Predicate {
 	return updates(func(before, after client.Object) bool {
 		return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 	})
+}
+
+// goes passes that an object is gone.
+func goes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
 }
 
 // existence passes that a namespace comes or goes.

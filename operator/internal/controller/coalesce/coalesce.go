@@ -1,10 +1,11 @@
 // Package coalesce spares a controller work. Events of a hurried kind are passed
-// on at once as long as they come singly; when they keep coming, and for events
-// of an unhurried kind (leases, other objects' claims), there is one reconcile a
-// second (behaviour H4).
+// on at once as long as they come singly; when they keep coming they are
+// gathered, the longer the busier it gets. For events of an unhurried kind
+// (leases, other objects' claims) there is one reconcile a second (behaviour H4).
 //
 // It refuses to drop an event. Invariant: between an event and the start of a
-// reconcile that has seen it lie at most the interval and the reconciles before.
+// reconcile that has seen it lie at most the longest interval and the reconciles
+// before.
 package coalesce
 
 import (
@@ -22,10 +23,14 @@ import (
 const (
 	// Interval between two reconciles of one object that events bring about.
 	Interval = time.Second
+	// longest is the interval where hurried events have kept coming.
+	longest = 3 * Interval
 	// burst is waited for even after a quiet time: events seldom come alone.
 	burst = 10 * time.Millisecond
-	// single is how many reconciles within two intervals still count as single ones.
-	single = 4
+	// single is how many hurried reconciles close together still count as single ones.
+	single = 2
+	// calm is how long no hurried event has come when it is quiet again.
+	calm = longest + Interval
 )
 
 // Hurry of a kind of event.
@@ -37,50 +42,80 @@ const (
 	Unhurried Hurry = false
 )
 
-// Gatherer remembers when each object was last reconciled.
+// Gatherer knows for each object when it was reconciled and when it hurries.
 type Gatherer struct {
 	clock func() time.Time
 
-	mu   sync.Mutex
-	last map[reconcile.Request][]time.Time // guarded by mu; the starts of the last reconciles, oldest first
+	mu      sync.Mutex
+	objects map[reconcile.Request]*object // guarded by mu
+	swept   time.Time                     // guarded by mu
+}
+
+type object struct {
+	// started is when the last reconcile began.
+	started time.Time
+	// hurried counts the reconciles that hurried events have brought about since
+	// it was calm; last is when the last of them was due.
+	hurried int
+	last    time.Time
 }
 
 // New makes a Gatherer.
 func New(clock func() time.Time) *Gatherer {
-	return &Gatherer{clock: clock, last: map[reconcile.Request][]time.Time{}}
+	return &Gatherer{clock: clock, objects: map[reconcile.Request]*object{}}
 }
 
 // Started records that a reconcile begins.
 func (g *Gatherer) Started(key client.ObjectKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := reconcile.Request{NamespacedName: key}
-	starts := append(g.last[r], g.clock())
-	if len(starts) > single {
-		starts = append([]time.Time(nil), starts[len(starts)-single:]...)
-	}
-	g.last[r] = starts
+	g.of(reconcile.Request{NamespacedName: key}).started = g.clock()
 }
 
-// Forget drops an object that is gone.
-func (g *Gatherer) Forget(key client.ObjectKey) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.last, reconcile.Request{NamespacedName: key})
+// of gives the object's record; those that say nothing any more are swept.
+func (g *Gatherer) of(r reconcile.Request) *object {
+	if now := g.clock(); now.Sub(g.swept) > time.Minute {
+		g.swept = now
+		for k, o := range g.objects {
+			if now.Sub(o.started) > time.Minute && now.Sub(o.last) > time.Minute {
+				delete(g.objects, k)
+			}
+		}
+	}
+	o := g.objects[r]
+	if o == nil {
+		o = &object{}
+		g.objects[r] = o
+	}
+	return o
 }
 
 func (g *Gatherer) delay(r reconcile.Request, hurry Hurry) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	starts, now := g.last[r], g.clock()
-	if len(starts) == 0 {
-		return burst
+	o, now := g.of(r), g.clock()
+	at := now.Add(burst)
+	if hurry == Unhurried {
+		if next := o.started.Add(Interval); next.After(at) {
+			at = next
+		}
+		return at.Sub(now)
 	}
-	singly := len(starts) < single || now.Sub(starts[0]) > 2*Interval
-	if bool(hurry) && singly {
-		return burst
+	if now.Sub(o.last) > calm {
+		o.hurried = 0
 	}
-	return max(burst, starts[len(starts)-1].Add(Interval).Sub(now))
+	if o.last.After(now) {
+		return o.last.Sub(now) // one is on its way already
+	}
+	if o.hurried >= single {
+		interval := min(longest, time.Duration(o.hurried-single+1)*Interval)
+		if next := o.last.Add(interval); next.After(at) {
+			at = next
+		}
+	}
+	o.hurried++
+	o.last = at
+	return at.Sub(now)
 }
 
 // Handler enqueues what mapped names, gathered.

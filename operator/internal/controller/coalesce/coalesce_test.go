@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// behaviour H4: one reconcile a second for events that keep coming, none late.
-func TestSingleEventsArePassedOnAndFloodsAreGathered(t *testing.T) {
+// behaviour H4: one reconcile a second for what leases change, and a single
+// event of another kind does not wait for it.
+func TestUnhurriedEventsAreGatheredAndSingleOnesPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := types.NamespacedName{Namespace: "ns", Name: "a"}
 		request := reconcile.Request{NamespacedName: key}
@@ -22,17 +23,41 @@ func TestSingleEventsArePassedOnAndFloodsAreGathered(t *testing.T) {
 		require.Equal(t, burst, g.delay(request, Hurried), "a single event does not wait")
 		<-time.After(700 * time.Millisecond)
 		require.Equal(t, 300*time.Millisecond, g.delay(request, Unhurried))
-		for range 3 {
-			g.Started(key)
-			<-time.After(100 * time.Millisecond)
-		}
-		require.Equal(t, Interval-100*time.Millisecond, g.delay(request, Hurried), "events that keep coming are gathered")
-		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}, Hurried), "another object is not held up")
 		<-time.After(time.Hour)
-		require.Equal(t, burst, g.delay(request, Hurried))
 		require.Equal(t, burst, g.delay(request, Unhurried))
-		g.Started(key)
-		g.Forget(key)
-		require.Equal(t, burst, g.delay(request, Unhurried))
+	})
+}
+
+// Hurried events that keep coming are gathered, the longer the busier it gets,
+// and each is followed by a reconcile within the longest interval.
+func TestHurriedEventsThatKeepComingAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
+		g := New(time.Now)
+		start := time.Now()
+		due := map[time.Duration]bool{}
+		for range 1000 {
+			delay := g.delay(request, Hurried)
+			require.LessOrEqual(t, delay, longest)
+			due[time.Since(start)+delay] = true
+			<-time.After(20 * time.Millisecond)
+		}
+		require.LessOrEqual(t, len(due), 10, "reconciles in 20 seconds of events")
+		require.True(t, due[burst], "the first one does not wait")
+		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}, Hurried), "another object is not held up")
+		<-time.After(longest + calm)
+		require.Equal(t, burst, g.delay(request, Hurried), "it is quiet again")
+	})
+}
+
+func TestObjectsThatAreGoneAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(time.Now)
+		for _, name := range []string{"a", "b", "c"} {
+			g.Started(types.NamespacedName{Name: name})
+		}
+		<-time.After(time.Hour)
+		g.Started(types.NamespacedName{Name: "d"})
+		require.Len(t, g.objects, 1)
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
+	"github.com/densityops/oooi/operator/internal/controller/finalizer"
+	"github.com/densityops/oooi/operator/internal/controller/policy"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
@@ -32,6 +34,8 @@ type Controller struct {
 	Client  client.Client
 	Applier *apply.Applier
 	World   *world.Reader
+	// Policies let the Infra's proxy into control planes.
+	Policies *policy.Policies
 	// LabelNamespaces lets the operator label the Infra's namespace.
 	LabelNamespaces bool
 	Gatherer        *coalesce.Gatherer
@@ -52,7 +56,7 @@ func (c *Controller) Reconcile(ctx context.Context, infra *v1alpha1.Infra) (reco
 	if infra.DeletionTimestamp != nil {
 		return outcome.Result(c.release(ctx, infra))
 	}
-	if err := c.setFinalizer(ctx, infra, true); err != nil {
+	if err := finalizer.Set(ctx, c.Client, infra, Finalizer, true); err != nil {
 		return outcome.Result(err)
 	}
 	before := infra.DeepCopy()
@@ -176,7 +180,6 @@ func mine(w facts.World, infra *v1alpha1.Infra) []*v1alpha1.InfraClusterAttachme
 // release takes back what owner references do not reach; the children are the
 // garbage collector's.
 func (c *Controller) release(ctx context.Context, infra *v1alpha1.Infra) error {
-	c.Gatherer.Forget(client.ObjectKeyFromObject(infra))
 	if !controllerutil.ContainsFinalizer(infra, Finalizer) {
 		return nil
 	}
@@ -187,8 +190,14 @@ func (c *Controller) release(ctx context.Context, infra *v1alpha1.Infra) error {
 			return fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	if err := c.orphan(ctx, mine(facts.World{Attachments: attachments.Items}, infra)); err != nil {
+	orphans := mine(facts.World{Attachments: attachments.Items}, infra)
+	if err := c.orphan(ctx, orphans); err != nil {
 		return err
+	}
+	for _, a := range orphans {
+		if err := c.Policies.Settle(ctx, facts.ControlPlaneOf(a), nil); err != nil {
+			return err
+		}
 	}
 	last := !slices.ContainsFunc(others.Items, func(o v1alpha1.Infra) bool { return o.UID != infra.UID && o.DeletionTimestamp == nil })
 	if last {
@@ -196,23 +205,5 @@ func (c *Controller) release(ctx context.Context, infra *v1alpha1.Infra) error {
 			return err
 		}
 	}
-	return c.setFinalizer(ctx, infra, false)
-}
-
-func (c *Controller) setFinalizer(ctx context.Context, infra *v1alpha1.Infra, present bool) error {
-	if controllerutil.ContainsFinalizer(infra, Finalizer) == present {
-		return nil
-	}
-	patched := infra.DeepCopy()
-	if present {
-		controllerutil.AddFinalizer(patched, Finalizer)
-	} else {
-		controllerutil.RemoveFinalizer(patched, Finalizer)
-	}
-	patch := client.MergeFromWithOptions(infra.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := c.Client.Patch(ctx, patched, patch); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	*infra = *patched
-	return nil
+	return finalizer.Set(ctx, c.Client, infra, Finalizer, false)
 }

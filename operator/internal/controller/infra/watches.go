@@ -42,6 +42,7 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 		Watches(&corev1.Service{}, c.Gatherer.Handler(coalesce.Hurried, c.ofService), builder.WithPredicates(serviceChanged())).
 		Watches(&corev1.Namespace{}, c.Gatherer.Handler(coalesce.Hurried, c.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Channel(all, everyInfra)).
+		WatchesRawSource(source.Channel(c.World.Board().News(), c.Gatherer.Handler(coalesce.Hurried, ofAttachment))).
 		Build(reconcile.AsReconciler[*v1alpha1.Infra](mgr.GetClient(), c))
 	if err != nil {
 		return err

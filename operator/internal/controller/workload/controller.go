@@ -17,6 +17,7 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/agent"
 	"github.com/densityops/oooi/operator/internal/apply"
+	"github.com/densityops/oooi/operator/internal/controller/finalizer"
 	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/render"
 	"github.com/densityops/oooi/operator/internal/status"
@@ -158,10 +159,10 @@ func (c *Controller[T]) work(ctx context.Context, child T) (seen, error) {
 // the reach of owner references.
 func (c *Controller[T]) apply(ctx context.Context, child T, objects, keep []client.Object) error {
 	for _, o := range objects {
-		if o.GetNamespace() == child.GetNamespace() || controllerutil.ContainsFinalizer(child, Finalizer) {
+		if o.GetNamespace() == child.GetNamespace() {
 			continue
 		}
-		if err := c.setFinalizer(ctx, child, true); err != nil {
+		if err := finalizer.Set(ctx, c.Client, child, Finalizer, true); err != nil {
 			return err
 		}
 	}
@@ -185,24 +186,7 @@ func (c *Controller[T]) release(ctx context.Context, child T) error {
 	if err := c.Applier.Remove(ctx, render.Identity(child), beyond...); err != nil {
 		return err
 	}
-	return c.setFinalizer(ctx, child, false)
-}
-
-func (c *Controller[T]) setFinalizer(ctx context.Context, child T, present bool) error {
-	before := child.DeepCopyObject().(T)
-	if present {
-		controllerutil.AddFinalizer(child, Finalizer)
-	} else {
-		controllerutil.RemoveFinalizer(child, Finalizer)
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	// The patch answers with the whole object; the caller's status is still its own.
-	patched := child.DeepCopyObject().(T)
-	if err := c.Client.Patch(ctx, patched, patch); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	child.SetResourceVersion(patched.GetResourceVersion())
-	return nil
+	return finalizer.Set(ctx, c.Client, child, Finalizer, false)
 }
 
 func deploymentOf(objects []render.Object) *appsv1.Deployment {

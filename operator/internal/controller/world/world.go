@@ -41,11 +41,33 @@ type Reader struct {
 	cached client.Reader
 	served Served
 	hub    *HubNetworks
+	board  *Board
 }
 
-// New makes a Reader.
-func New(cached client.Reader, served Served, hub *HubNetworks) *Reader {
-	return &Reader{cached: cached, served: served, hub: hub}
+// New makes a Reader. board holds what is not written yet.
+func New(cached client.Reader, served Served, hub *HubNetworks, board *Board) *Reader {
+	return &Reader{cached: cached, served: served, hub: hub, board: board}
+}
+
+// Board is where the attachment controller posts what it has not written yet.
+func (r *Reader) Board() *Board { return r.board }
+
+// AttachmentsTo lists the attachments that name a control-plane namespace, with
+// what is known of them and not written yet. The objects are the cache's own:
+// caller must not change them.
+func (r *Reader) AttachmentsTo(ctx context.Context, namespace string) ([]v1alpha1.InfraClusterAttachment, error) {
+	list, err := AttachmentsBy(ctx, r.cached, IndexControlPlane, namespace)
+	return r.board.Over(list, false), err
+}
+
+// LivingInfra tells whether an Infra exists and is not being deleted.
+func (r *Reader) LivingInfra(ctx context.Context, name types.NamespacedName) (bool, error) {
+	infra := &v1alpha1.Infra{}
+	err := r.cached.Get(ctx, name, infra)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Infra %s: %w", name, err)
+	}
+	return err == nil && infra.DeletionTimestamp == nil, nil
 }
 
 // ForInfra reads what the plan of an Infra is made from. The objects are the
@@ -62,7 +84,7 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 			return w, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	w.Infras, w.Attachments = infras.Items, attachments.Items
+	w.Infras, w.Attachments = infras.Items, r.board.Over(attachments.Items, true)
 	if err := r.children(ctx, infra, &w); err != nil {
 		return w, err
 	}

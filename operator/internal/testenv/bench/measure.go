@@ -7,7 +7,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +51,10 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	byResource, err := metrics(writesMetric)
+	if err != nil {
+		return nil, err
+	}
 	attached, settled, err := b.settle(ctx)
 	if err != nil {
 		return nil, err
@@ -58,6 +64,9 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 		return nil, err
 	}
 	say("attached in %.1f s, settled after %.1f s", attached.Seconds(), settled.Seconds())
+	if err := b.sayWrites(byResource); err != nil {
+		return nil, err
+	}
 	if err := pause(ctx, 10*time.Second); err != nil {
 		return nil, err
 	}
@@ -88,33 +97,61 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 	}, nil
 }
 
-// metric sums a metric of the operator over its labels.
-func metric(name string) (float64, error) {
+// writesMetric counts the operator's writes by verb and resource.
+const writesMetric = "oooi_operator_api_writes_total{"
+
+// metrics are the series of the operator that begin with a prefix.
+func metrics(prefix string) (map[string]float64, error) {
 	resp, err := http.Get("http://" + metricsAddress + "/metrics")
 	if err != nil {
-		return 0, fmt.Errorf("reading metrics: %w", err)
+		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
 	defer resp.Body.Close()
-	sum, found := 0.0, false
+	out := map[string]float64{}
 	scanner := bufio.NewScanner(resp.Body)
 	for scanner.Scan() {
 		line := scanner.Text()
-		if !strings.HasPrefix(line, name) || strings.HasPrefix(line, "#") {
+		if !strings.HasPrefix(line, prefix) {
 			continue
 		}
-		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		end := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(line[end+1:], 64)
 		if err != nil {
-			return 0, fmt.Errorf("reading metrics: %w", err)
+			return nil, fmt.Errorf("reading metrics: %w", err)
 		}
-		sum, found = sum+value, true
+		out[line[:end]] = value
 	}
-	if !found {
-		return 0, fmt.Errorf("no metric %s", name)
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no metric %s", prefix)
 	}
-	return sum, nil
+	return out, scanner.Err()
 }
 
-func writes() (float64, error) { return metric("oooi_operator_api_writes_total{") }
+// metric sums a metric of the operator over its labels.
+func metric(prefix string) (float64, error) {
+	series, err := metrics(prefix)
+	sum := 0.0
+	for _, v := range series {
+		sum += v
+	}
+	return sum, err
+}
+
+func writes() (float64, error) { return metric(writesMetric) }
+
+// sayWrites tells what the attachments have cost, each kind of write by itself.
+func (b *bench) sayWrites(before map[string]float64) error {
+	after, err := metrics(writesMetric)
+	if err != nil {
+		return err
+	}
+	for _, series := range slices.Sorted(maps.Keys(after)) {
+		if n := after[series] - before[series]; n > 0 {
+			say("  %-84s %8.0f %8.2f", strings.TrimPrefix(series, writesMetric), n, n/float64(b.attachments))
+		}
+	}
+	return nil
+}
 
 // quiet waits until the operator has written nothing for three seconds.
 func (b *bench) quiet(ctx context.Context) error {

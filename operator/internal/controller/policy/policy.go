@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/apply"
+	"github.com/densityops/oooi/operator/internal/controller/world"
+	"github.com/densityops/oooi/operator/internal/render"
+)
+
+// identity are the labels of the policies that the operator makes. A policy is
+// its namespace's: several attachments may need it.
+var identity = map[string]string{
+	render.LabelManagedBy: render.ManagedBy, render.LabelComponent: render.ComponentControlPlane,
+}
+
+var policyKind = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+
+// Policies writes them.
+type Policies struct {
+	Applier *apply.Applier
+	World   *world.Reader
+}
+
+// Settle makes the policy of a namespace what is needed there; where nothing is,
+// it goes. own is an attachment whose facts are newer than what is read; may be nil.
+func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.InfraClusterAttachment) error {
+	attachments, err := p.World.AttachmentsTo(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	needed := make([]*v1alpha1.InfraClusterAttachment, 0, len(attachments)+1)
+	for i := range attachments {
+		if own == nil || attachments[i].UID != own.UID {
+			needed = append(needed, &attachments[i])
+		}
+	}
+	if own != nil {
+		needed = append(needed, own)
+	}
+	var peers []render.PolicyPeer
+	var services []v1alpha1.ObservedService
+	for _, a := range needed {
+		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" {
+			continue
+		}
+		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}
+		living, err := p.World.LivingInfra(ctx, infra)
+		if err != nil {
+			return err
+		}
+		if living {
+			peers = append(peers, render.PolicyPeer{Namespace: infra.Namespace, Infra: infra.Name})
+			services = append(services, a.Status.Observed.Services...)
+		}
+	}
+	if len(peers) == 0 {
+		return p.Applier.Remove(ctx, identity, apply.Scope{Kind: policyKind, Namespace: namespace})
+	}
+	err = p.Applier.Set(ctx, apply.Set{Identity: identity, Objects: []client.Object{render.ControlPlanePolicy(namespace, peers, services)}})
+	if err != nil {
+		return fmt.Errorf("letting the proxy into %s: %w", namespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/facts"
+	"github.com/densityops/oooi/operator/internal/outcome"
+)
+
+// Sweeper removes policies that no attachment needs any more. Where there are
+// attachments the policy is theirs to keep: they know more than what is written.
+type Sweeper struct{ Policies *Policies }
+
+// Setup registers the controller; a request's name is a control-plane namespace.
+func (s *Sweeper) Setup(mgr ctrl.Manager) error {
+	err := builder.ControllerManagedBy(mgr).Named("policy").
+		Watches(&v1alpha1.InfraClusterAttachment{}, handler.EnqueueRequestsFromMapFunc(controlPlanes), builder.WithPredicates(leaves())).
+		WatchesMetadata(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(
+			func(_ context.Context, o client.Object) []reconcile.Request { return requests(o.GetNamespace()) })).
+		Complete(s)
+	if err != nil {
+		return fmt.Errorf("setting up the policy controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile looks at one namespace.
+func (s *Sweeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+	attachments, err := s.Policies.World.AttachmentsTo(ctx, r.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for i := range attachments {
+		if attachments[i].DeletionTimestamp == nil {
+			return reconcile.Result{}, nil
+		}
+	}
+	return outcome.Result(s.Policies.Settle(ctx, r.Name, nil))
+}
+
+// controlPlanes that an attachment names, or has named before.
+func controlPlanes(_ context.Context, o client.Object) []reconcile.Request {
+	a := o.(*v1alpha1.InfraClusterAttachment)
+	return requests(facts.ControlPlaneOf(a), string(a.Status.ControlPlaneNamespace))
+}
+
+func requests(namespaces ...string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, ns := range namespaces {
+		if ns != "" {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: ns}})
+		}
+	}
+	return out
+}
+
+func leaves() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+		},
+	}
+}
