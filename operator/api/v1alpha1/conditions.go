@@ -167,6 +167,7 @@ const (
 	ReasonServiceNotOwned              = "ServiceNotOwned"
 	ReasonExternalIPNotInPool          = "ExternalIPNotInPool"
 	ReasonMirroredByHub                = "MirroredByHub"
+	ReasonSpeakerNotRunning            = "SpeakerNotRunning"
 )
 
 // Reasons of the children.

@@ -27,7 +27,7 @@ type Decision struct {
 	Endpoint Endpoint
 	// Apply in this order; the first error ends the pass.
 	Apply []Object
-	// Remove in this order, before Apply; only with the recorded UID.
+	// Remove in this order, before Apply; only with the UID that is named.
 	Remove []v1alpha1.AppliedObject
 	// After is when to look again.
 	After time.Duration
@@ -73,7 +73,11 @@ func (w Wanted) install(o Observed) (Decision, bool) {
 		if r.Reason == v1alpha1.ReasonInstallPlanNeedsApproval {
 			return w.pending(r.Reason, r.Message, recheckFault), true
 		}
-		return w.degraded(r.Reason, r.Message), true
+		d := w.degraded(r.Reason, r.Message)
+		if r.Reason == v1alpha1.ReasonBundleUnpackFailed {
+			d.Remove = leftovers(o)
+		}
+		return d, true
 	}
 	if slices.ContainsFunc(o.Subscriptions, func(s Subscription) bool { return s.Ours }) {
 		d.Apply = []Object{w.subscription()}
@@ -135,7 +139,19 @@ func (w Wanted) serve(o Observed) Decision {
 		d.Endpoint = w.keepInPool(d.Endpoint)
 		return d
 	}
-	return w.endpoint(d, s, foreign && lb.Class == "")
+	return announced(w.endpoint(d, s, foreign && lb.Class == ""), o.Speaker)
+}
+
+// announced: an address that nobody announces is no endpoint that works. It
+// stays published, since speakers come and go with their nodes.
+func announced(d Decision, s *Speaker) Decision {
+	if d.Phase != v1alpha1.AppsPhaseReady || s == nil || s.Ready > 0 {
+		return d
+	}
+	d.Phase, d.Reason, d.After = v1alpha1.AppsPhaseDegraded, v1alpha1.ReasonSpeakerNotRunning, recheckExternalIP
+	d.Message = fmt.Sprintf("nobody announces the address: DaemonSet %s/%s of the hosted cluster has 0 of %d pods ready; its namespace must admit privileged pods",
+		s.Namespace, s.Name, s.Desired)
+	return d
 }
 
 // endpoint takes the Service's address if it is one of ours.

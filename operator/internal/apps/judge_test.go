@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,54 @@ func TestJudge(t *testing.T) {
 			require.Positive(t, d.After)
 		})
 	}
+}
+
+// case C49, hazard 120: OLM's failed Job is taken away once OLM has had its time
+// with it, and only where it can be nobody else's.
+func TestAFailedUnpackIsTakenAwayAfterOLMsOwnTime(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	removed := []v1alpha1.AppliedObject{
+		{APIVersion: "batch/v1", Kind: "Job", Namespace: "openshift-marketplace", Name: "0f3a", UID: "job"},
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "openshift-marketplace", Name: "0f3a", UID: "map"},
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*Observed)
+		want   []v1alpha1.AppliedObject
+	}{
+		{"after ten minutes", func(*Observed) {}, removed},
+		{"not before", func(o *Observed) { o.FailedUnpacks[0].Failed = now.Add(-unpackRetry + time.Second) }, nil},
+		{"not what is older than our Subscription", func(o *Observed) { o.FailedUnpacks[0].Created = now.Add(-2 * time.Hour) }, nil},
+		{"not while another Subscription waits for the catalog", func(o *Observed) { o.OthersWait = true }, nil},
+		{"not for a Subscription that somebody else made", func(o *Observed) { o.Subscriptions[0].Ours = false }, nil},
+		{"not while OLM does not complain", func(o *Observed) { o.Subscriptions[0].Conditions = nil }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := ours
+			s.Created = now.Add(-time.Hour)
+			s.Conditions = []Condition{{Type: "BundleUnpackFailed", Message: "Job was active longer than specified deadline"}}
+			o := Observed{Now: now, WorkerReady: true, CatalogSourceFound: true, Subscriptions: []Subscription{s}, FailedUnpacks: []FailedUnpack{{
+				Namespace: "openshift-marketplace", Name: "0f3a", UID: "job", ConfigMap: "0f3a", ConfigMapUID: "map",
+				Created: now.Add(-30 * time.Minute), Failed: now.Add(-20 * time.Minute),
+			}}}
+			tc.change(&o)
+			require.Equal(t, tc.want, Judge(wanted(), o).Remove)
+		})
+	}
+}
+
+// hazard 127: an address that no speaker announces is shown as such, and stays
+// published.
+func TestAnAddressThatNobodyAnnouncesIsNoSuccess(t *testing.T) {
+	o := serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: vip}}})
+	o.Speaker = &Speaker{Namespace: "openshift-operators", Name: "speaker", Desired: 3}
+	d := Judge(wanted(), o)
+	require.Equal(t, v1alpha1.AppsPhaseDegraded, d.Phase)
+	require.Equal(t, "SpeakerNotRunning", d.Reason)
+	require.Contains(t, d.Message, "openshift-operators/speaker of the hosted cluster has 0 of 3 pods ready")
+	require.Equal(t, vip, d.Endpoint.IP)
+	o.Speaker.Ready = 1
+	require.Equal(t, v1alpha1.AppsPhaseReady, Judge(wanted(), o).Phase)
 }
 
 // behaviour F5: a refused declaration writes nothing to the hosted cluster.

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/plan"
@@ -39,6 +40,8 @@ func (e Endpoint) Known() bool { return e.IP.IsValid() || e.Hostname != "" }
 
 // Observed is the hosted cluster as one pass saw it.
 type Observed struct {
+	// Now is when the pass was made.
+	Now time.Time
 	// AccessProblem says in words why the hosted cluster cannot be read; every
 	// other field is meaningless then.
 	AccessProblem string
@@ -48,12 +51,19 @@ type Observed struct {
 	CatalogSourceFound bool
 	// Subscriptions to the declared package, in every namespace.
 	Subscriptions []Subscription
+	// OthersWait: a Subscription to another package waits for the declared
+	// catalog source.
+	OthersWait bool
+	// FailedUnpacks of the declared catalog source.
+	FailedUnpacks []FailedUnpack
 	// InstallPlans of the Subscriptions' namespaces that wait for approval.
 	InstallPlans []InstallPlan
 	// KindsServed: MetalLB, IPAddressPool and L2Advertisement are served.
 	KindsServed bool
 	// MetalLBs are the MetalLB objects of every namespace.
 	MetalLBs []MetalLB
+	// Speaker is nil where MetalLB's namespace has no DaemonSet of that name.
+	Speaker *Speaker
 	// ForeignPools: an IPAddressPool that we did not make exists.
 	ForeignPools bool
 	// Service of the declared name.
@@ -68,6 +78,7 @@ type Subscription struct {
 	Namespace, Name, UID string
 	Ours                 bool
 	InstalledCSV         string
+	Created              time.Time
 	Conditions           []Condition
 }
 
@@ -87,6 +98,12 @@ type MetalLB struct {
 	Namespace, Name string
 	Ours            bool
 	Class           string
+}
+
+// Speaker is the DaemonSet that announces addresses.
+type Speaker struct {
+	Namespace, Name string
+	Desired, Ready  int32
 }
 
 // Service is the LoadBalancer Service.

@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,8 +38,15 @@ const (
 	mirrorServiceNamespace = "cluster.x-k8s.io/tenant-service-namespace"
 )
 
-// maxNodes is how many workers are looked at: one that takes pods is enough.
-const maxNodes = 100
+// labelUnpack marks the Jobs in which OLM unpacks bundles.
+const labelUnpack = "operatorframework.io/bundle-unpack-ref"
+
+// How many objects of a hosted cluster are looked at: one worker that takes pods
+// is enough.
+const (
+	maxNodes  = 100
+	maxListed = 100
+)
 
 // observer reads one hosted cluster and what the hub made from it.
 type observer struct {
@@ -43,14 +55,15 @@ type observer struct {
 	// controlPlane is the namespace of the hosted control plane on the hub.
 	controlPlane string
 	wanted       apps.Wanted
+	now          time.Time
 }
 
 // observe reads all that Judge needs. Whatever cannot be read is the access
 // problem of the whole.
 func (o observer) observe(ctx context.Context) apps.Observed {
-	var seen apps.Observed
+	seen := apps.Observed{Now: o.now}
 	for _, read := range []func(context.Context, *apps.Observed) error{
-		o.nodes, o.catalog, o.subscriptions, o.installPlans, o.kinds, o.metalLBs, o.pools, o.service, o.mirrors,
+		o.nodes, o.catalog, o.subscriptions, o.unpacks, o.installPlans, o.kinds, o.metalLBs, o.speaker, o.pools, o.service, o.mirrors,
 	} {
 		if err := read(ctx, &seen); err != nil {
 			return apps.Observed{AccessProblem: words(err)}
@@ -100,12 +113,18 @@ func (o observer) subscriptions(ctx context.Context, seen *apps.Observed) error 
 	if err := o.hosted.List(ctx, list); err != nil {
 		return absent(err, "listing Subscriptions")
 	}
+	op := o.wanted.Spec.MetalLB.Operator
 	for _, s := range list.Items {
-		if s.Spec == nil || s.Spec.Package != string(o.wanted.Spec.MetalLB.Operator.Package) {
+		if s.Spec == nil {
+			continue
+		}
+		if s.Spec.Package != string(op.Package) {
+			waits := s.Status.InstalledCSV == "" || s.Status.InstalledCSV != s.Status.CurrentCSV
+			seen.OthersWait = seen.OthersWait || waits && s.Spec.CatalogSource == string(op.Source) && s.Spec.CatalogSourceNamespace == string(op.SourceNamespace)
 			continue
 		}
 		found := apps.Subscription{
-			Namespace: s.Namespace, Name: s.Name, UID: string(s.UID), Ours: o.ours(&s), InstalledCSV: s.Status.InstalledCSV,
+			Namespace: s.Namespace, Name: s.Name, UID: string(s.UID), Ours: o.ours(&s), InstalledCSV: s.Status.InstalledCSV, Created: s.CreationTimestamp.Time,
 		}
 		for _, c := range s.Status.Conditions {
 			if c.Status == corev1.ConditionTrue {
@@ -113,6 +132,69 @@ func (o observer) subscriptions(ctx context.Context, seen *apps.Observed) error 
 			}
 		}
 		seen.Subscriptions = append(seen.Subscriptions, found)
+	}
+	return nil
+}
+
+// unpacks are read only where OLM says that one has failed: it keeps a Job for
+// each bundle, in the namespace of the catalog source.
+func (o observer) unpacks(ctx context.Context, seen *apps.Observed) error {
+	failed := func(c apps.Condition) bool { return c.Type == string(operatorsv1alpha1.SubscriptionBundleUnpackFailed) }
+	if !slices.ContainsFunc(seen.Subscriptions, func(s apps.Subscription) bool { return slices.ContainsFunc(s.Conditions, failed) }) {
+		return nil
+	}
+	op := o.wanted.Spec.MetalLB.Operator
+	jobs := &batchv1.JobList{}
+	if err := o.hosted.List(ctx, jobs, client.InNamespace(op.SourceNamespace), client.HasLabels{labelUnpack}, client.Limit(maxListed)); err != nil {
+		return fmt.Errorf("listing OLM's Jobs: %w", err)
+	}
+	for _, j := range jobs.Items {
+		owner := metav1.GetControllerOfNoCopy(&j)
+		at := slices.IndexFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue
+		})
+		if at < 0 || owner == nil || owner.Kind != "ConfigMap" {
+			continue
+		}
+		ours, err := o.unpackedFrom(ctx, client.ObjectKey{Namespace: j.Namespace, Name: owner.Name}, string(op.Source))
+		if err != nil {
+			return err
+		}
+		if ours {
+			seen.FailedUnpacks = append(seen.FailedUnpacks, apps.FailedUnpack{
+				Namespace: j.Namespace, Name: j.Name, UID: string(j.UID), ConfigMap: owner.Name, ConfigMapUID: string(owner.UID),
+				Created: j.CreationTimestamp.Time, Failed: j.Status.Conditions[at].LastTransitionTime.Time,
+			})
+		}
+	}
+	return nil
+}
+
+// unpackedFrom: the ConfigMap of an unpacked bundle is the CatalogSource's.
+func (o observer) unpackedFrom(ctx context.Context, key client.ObjectKey, source string) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := o.hosted.Get(ctx, key, m); err != nil {
+		return false, absent(err, "reading the ConfigMap of OLM's Job")
+	}
+	owner := metav1.GetControllerOfNoCopy(m)
+	return owner != nil && owner.Kind == operatorsv1alpha1.CatalogSourceKind && owner.Name == source, nil
+}
+
+// speaker is MetalLB's, beside the MetalLB object that makes it: "speaker", or a
+// Helm release's name before it.
+func (o observer) speaker(ctx context.Context, seen *apps.Observed) error {
+	if len(seen.MetalLBs) == 0 {
+		return nil
+	}
+	list := &appsv1.DaemonSetList{}
+	if err := o.hosted.List(ctx, list, client.InNamespace(seen.MetalLBs[0].Namespace), client.Limit(maxListed)); err != nil {
+		return fmt.Errorf("listing DaemonSets: %w", err)
+	}
+	for _, d := range list.Items {
+		if d.Name == "speaker" || strings.HasSuffix(d.Name, "-speaker") {
+			seen.Speaker = &apps.Speaker{Namespace: d.Namespace, Name: d.Name, Desired: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady}
+		}
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) (
 	if err != nil {
 		return unreachable(err)
 	}
-	seen := observer{hostedClient, s.hub, t.Namespace, w}.observe(ctx)
+	seen := observer{hostedClient, s.hub, t.Namespace, w, s.clock()}.observe(ctx)
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 	}
@@ -188,7 +188,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	if err != nil {
 		return err
 	}
-	seen := observer{hostedClient, s.hub, t.Namespace, w}.observe(ctx)
+	seen := observer{hostedClient, s.hub, t.Namespace, w, s.clock()}.observe(ctx)
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: clip(seen.AccessProblem), After: recheckAway}
@@ -309,7 +309,7 @@ func remove(ctx context.Context, c client.Client, o v1alpha1.AppliedObject) erro
 	u.SetKind(o.Kind)
 	u.SetNamespace(o.Namespace)
 	u.SetName(o.Name)
-	var opts []client.DeleteOption
+	opts := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
 	if o.UID != "" {
 		uid := types.UID(o.UID)
 		opts = append(opts, client.Preconditions{UID: &uid})

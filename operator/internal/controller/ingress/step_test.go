@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -145,21 +146,23 @@ func recorded() []v1alpha1.Infra {
 	}}}}}
 }
 
-// ensure runs the step and wants the phase and the reason.
-func (c *cluster) ensure(t *testing.T, a *v1alpha1.InfraClusterAttachment, phase v1alpha1.AppsPhase, reason string) {
+// ensure runs the step and wants the phase and the reason; it gives when to come
+// again.
+func (c *cluster) ensure(t *testing.T, a *v1alpha1.InfraClusterAttachment, phase v1alpha1.AppsPhase, reason string) time.Duration {
 	t.Helper()
 	f := facts.Attachment{ControlPlaneNamespace: controlPlane, Admitted: true, Observed: v1alpha1.ObservedFacts{Services: apiServices()}}
-	_, err := c.step.Ensure(t.Context(), a, f, recorded())
+	after, err := c.step.Ensure(t.Context(), a, f, recorded())
 	st := a.Status.AppsIngressStatus
 	require.Equal(t, fmt.Sprint(phase, " ", reason), fmt.Sprint(st.Phase, " ", st.Reason), st.Message)
 	if phase == v1alpha1.AppsPhaseReady {
 		require.NoError(t, err)
-		return
+		return after
 	}
 	var w outcome.Waiting
 	ok := errors.As(err, &w)
 	require.True(t, ok, "%v", err)
 	require.Positive(t, w.After)
+	return w.After
 }
 
 // behaviours G1 to G5: the whole way, from a cluster without a worker to an
@@ -192,7 +195,7 @@ func TestAppsIngressFromNothingToAnEndpointAndBack(t *testing.T) {
 	require.Len(t, subscriptions.Items, 1)
 	require.Equal(t, operatorsv1alpha1.ApprovalAutomatic, subscriptions.Items[0].Spec.InstallPlanApproval)
 
-	require.NoError(t, c.Install(t.Context(), testenv.MetalLB))
+	c.installMetalLB(t)
 	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForExternalIP)
 	pool, advertisement := &metallbv1beta1.IPAddressPool{}, &metallbv1beta1.L2Advertisement{}
 	require.NoError(t, c.Client.Get(t.Context(), client.ObjectKey{Namespace: "openshift-operators", Name: "example-hcp-a-apps"}, pool))
@@ -268,7 +271,7 @@ func TestServiceThatTheHubAnswersIsMadeAgain(t *testing.T) {
 	for _, ns := range []string{"openshift-operators", "openshift-ingress"} {
 		c.Must(t, testenv.NamespaceObject(ns))
 	}
-	require.NoError(t, c.Install(t.Context(), testenv.MetalLB))
+	c.installMetalLB(t)
 	c.Must(t, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -303,6 +306,25 @@ func TestServiceThatTheHubAnswersIsMadeAgain(t *testing.T) {
 	require.NotEqual(t, old.UID, again.UID)
 	require.Equal(t, "hostedcluster.densityops.com/vlan", *again.Spec.LoadBalancerClass)
 	require.Equal(t, "192.0.2.203", again.Annotations["metallb.io/loadBalancerIPs"])
+}
+
+// installMetalLB serves MetalLB's kinds, also in the discovery of all groups at
+// once, which follows that of a single group.
+func (c *cluster) installMetalLB(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.Install(t.Context(), testenv.MetalLB))
+	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, lists, err := disco.ServerGroupsAndResources()
+		served := map[string]bool{}
+		for _, l := range lists {
+			for _, r := range l.APIResources {
+				served[l.GroupVersion+" "+r.Name] = true
+			}
+		}
+		return err == nil && served["metallb.io/v1beta1 metallbs"] && served["metallb.io/v1beta1 ipaddresspools"] && served["metallb.io/v1beta1 l2advertisements"]
+	}, time.Minute, 50*time.Millisecond)
 }
 
 // uncordon lets pods in; the API server taints a new node.
