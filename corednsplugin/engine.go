@@ -149,7 +149,7 @@ func (e *engine) serve(before *serving, c snapshot.Config) {
 		up, old = old, nil
 	case len(addrs) > 0:
 		var err error
-		if up, err = newUpstream(addrs); err != nil {
+		if up, err = newUpstream(addrs, &e.o.shares); err != nil {
 			log.Errorf("Upstreams cannot be used: %v", err)
 			problems = append(problems, snapshot.Problem{Reason: ReasonNoUpstreams, Message: "the upstreams cannot be used"})
 		}

@@ -44,6 +44,12 @@ var (
 		Name:      "queries_total",
 		Help:      "Counter of queries by view and by what became of them.",
 	}, []string{"view", "result"})
+	shareExceeded = promauto.NewCounter(prometheus.CounterOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "share_exceeded_total",
+		Help:      "Counter of queries that were not forwarded because their source had its share under way.",
+	})
 	appliedTime = promauto.NewGauge(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace,
 		Subsystem: pluginName,

@@ -23,6 +23,7 @@ type Oooi struct {
 	open    atomic.Bool // listening sockets are bound to their devices
 	metrics *metrics
 	probes  probes
+	shares  shares
 }
 
 // Name implements plugin.Handler.

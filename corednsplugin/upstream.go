@@ -44,12 +44,14 @@ const (
 		max_fails 1
 		health_check 500ms
 		read_timeout %s
-		max_concurrent 1000
 	}`
 
 	// cacheBlock bounds how long a forwarded answer is kept; a failure only as
-	// long as it takes to keep a crowd from asking again at once.
-	cacheBlock = `cache 30 {
+	// long as it takes to keep a crowd from asking again at once. What is not to
+	// be kept at all (TTL 0) is not.
+	cacheBlock = `cache {
+		success 8192 30 0
+		denial 2048 30 0
 		servfail 1s
 	}`
 
@@ -67,7 +69,7 @@ type upstream struct {
 }
 
 // newUpstream starts health checks; the caller must stop what it no longer uses.
-func newUpstream(addrs []netip.AddrPort) (*upstream, error) {
+func newUpstream(addrs []netip.AddrPort, s *shares) (*upstream, error) {
 	to := make([]string, len(addrs))
 	for i, a := range addrs {
 		to[i] = a.String()
@@ -84,7 +86,7 @@ func newUpstream(addrs []netip.AddrPort) (*upstream, error) {
 	if !ok {
 		return nil, fmt.Errorf("directive forward made a %T", h)
 	}
-	c, err := embed("cache", cacheBlock, f)
+	c, err := embed("cache", cacheBlock, &gate{Handler: f, shares: s})
 	if err != nil {
 		return nil, err
 	}

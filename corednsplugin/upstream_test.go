@@ -1,9 +1,7 @@
 package oooi
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -94,7 +92,7 @@ func forwardTo(t *testing.T, rs ...*resolver) *Oooi {
 	for i, r := range rs {
 		addrs[i] = r.addr
 	}
-	up, err := newUpstream(addrs)
+	up, err := newUpstream(addrs, new(shares))
 	require.NoError(t, err)
 	t.Cleanup(up.stop)
 	return handler(config(t, "snapshot.json"), up)
@@ -152,34 +150,6 @@ func TestCache(t *testing.T) {
 		require.LessOrEqual(t, m.Answer[0].Header().Ttl, uint32(30))
 	}
 	require.Equal(t, int64(1), r.queries.Load())
-}
-
-// Behaviour D5: what waits for upstreams is bounded; the rest is told so at once.
-func TestForwardsAreBounded(t *testing.T) {
-	const most, more = 1000, 200
-	release := make(chan struct{})
-	o := forwardTo(t, startResolver(t, func(q *dns.Msg) *dns.Msg {
-		<-release
-		return new(dns.Msg).SetReply(q)
-	}))
-	refused := make(chan bool, most+more)
-	for i := range most + more {
-		go func() {
-			rcode, _ := o.ServeDNS(context.Background(), udp(onVLAN, fromWorker), query(fmt.Sprintf("n%d.test.", i), dns.TypeA))
-			refused <- rcode == dns.RcodeRefused
-		}()
-	}
-	n := 0
-	for i := range most + more {
-		if <-refused {
-			n++
-		}
-		if i+1 == more {
-			close(release) // those that wait are answered
-		}
-	}
-	require.Positive(t, n)
-	require.LessOrEqual(t, n, more)
 }
 
 // Case C26, hazard 110: an answer of 3,000 bytes. The server's own wrapper cuts
@@ -253,7 +223,7 @@ func TestOnlyFifteenUpstreams(t *testing.T) {
 	got, problems := resolvers(&c, nil, nil, 53)
 	require.Len(t, got, 15)
 	require.Equal(t, ReasonTooManyUpstreams, problems[0].Reason)
-	up, err := newUpstream(got)
+	up, err := newUpstream(got, new(shares))
 	require.NoError(t, err)
 	up.stop()
 }
