@@ -117,6 +117,9 @@ func (w Wanted) serve(o Observed) Decision {
 	if foreign {
 		class = lb.Class
 	}
+	if o.ServiceProblem != "" {
+		return w.degraded(v1alpha1.ReasonExternalIPDiscoveryFailed, o.ServiceProblem)
+	}
 	s := o.Service
 	if s != nil && !w.owns(s) {
 		return w.degraded(v1alpha1.ReasonServiceNotOwned, fmt.Sprintf(
@@ -158,6 +161,10 @@ func announced(d Decision, s *Speaker) Decision {
 func (w Wanted) endpoint(d Decision, s *Service, classless bool) Decision {
 	if s == nil || len(s.Ingress) == 0 {
 		d.Endpoint = Endpoint{}
+		if s != nil && len(s.Unusable) > 0 {
+			d.Phase, d.Reason = v1alpha1.AppsPhaseDegraded, v1alpha1.ReasonExternalIPDiscoveryFailed
+			d.Message = fmt.Sprintf("the Service has %s: neither an IPv4 address nor a host name", strings.Join(s.Unusable, ", "))
+		}
 		return d
 	}
 	var outside []string

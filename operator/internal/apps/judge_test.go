@@ -58,6 +58,8 @@ func TestJudge(t *testing.T) {
 	}
 	mirrored := serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: hubIP}}})
 	mirrored.HubMirrors = []string{"clusters-example-hcp-a/a5d1b0c1e7f0a4e0e9a510c7b1e3f9a1"}
+	unread := serving(nil)
+	unread.ServiceProblem = "services \"oooi-ingress\" is forbidden"
 	manual := Observed{
 		WorkerReady: true, CatalogSourceFound: true, Subscriptions: []Subscription{ours},
 		InstallPlans: []InstallPlan{{Namespace: "openshift-operators", Name: "install-x7k2d", CSVs: []string{"metallb-operator.v4.21.0-202608010000", "foreign-operator.v1.4.2"}}},
@@ -78,6 +80,8 @@ func TestJudge(t *testing.T) {
 		{name: "a failed resolution shows OLM's words", in: stuck(Condition{Type: "ResolutionFailed", Message: "constraints not satisfiable"}), phase: "Degraded", reason: "ResolutionFailed", end: Endpoint{IP: vip}},
 		{name: "OLM misses the catalog source", in: stuck(Condition{Type: "CatalogSourcesUnhealthy", Message: "targeted catalogsource openshift-marketplace/redhat-operators missing"}), phase: "Degraded", reason: "CatalogSourceMissing", end: Endpoint{IP: vip}},
 		{name: "a manual plan is never approved", in: manual, phase: "Pending", reason: "InstallPlanNeedsApproval", end: Endpoint{IP: vip}},
+		{name: "a Service that cannot be read withdraws nothing", in: unread, phase: "Degraded", reason: "ExternalIPDiscoveryFailed", end: Endpoint{IP: vip}},
+		{name: "an address that is none of IPv4 is no endpoint", in: serving(&Service{UID: "u", Ours: true, Class: Class, Unusable: []string{`"2001:db8::1"`}}), phase: "Degraded", reason: "ExternalIPDiscoveryFailed", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}},
 		{name: "a Service without an address waits and withdraws the endpoint", in: serving(&Service{UID: "u", Ours: true, Class: Class}), phase: "Pending", reason: "WaitingForExternalIP", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}},
 		{name: "an address of the pool is published", in: serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: vip}}}), phase: "Ready", reason: "ReconciliationSucceeded", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}, end: Endpoint{IP: vip}},
 		{name: "a host name is published for Envoy", in: serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{Hostname: "lb.example.com"}}}), phase: "Ready", reason: "ReconciliationSucceeded", apply: []string{"MetalLB", "IPAddressPool", "L2Advertisement", "Service"}, end: Endpoint{Hostname: "lb.example.com"}},

@@ -68,6 +68,8 @@ type Observed struct {
 	ForeignPools bool
 	// Service of the declared name.
 	Service *Service
+	// ServiceProblem says in words why it cannot be read.
+	ServiceProblem string
 	// HubMirrors are the Services that the management cluster's cloud provider
 	// made from ours, "namespace/name".
 	HubMirrors []string
@@ -114,4 +116,6 @@ type Service struct {
 	Class string
 	// Ingress is status.loadBalancer.ingress.
 	Ingress []Endpoint
+	// Unusable are its entries that are no endpoint.
+	Unusable []string
 }

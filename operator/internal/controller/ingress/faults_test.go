@@ -245,3 +245,76 @@ func TestASpeakerThatDoesNotRunIsNamed(t *testing.T) {
 	require.NoError(t, c.Client.Status().Update(t.Context(), speaker))
 	c.ensure(t, a, "Ready", v1alpha1.ReasonReconciliationSucceeded)
 }
+
+// case C49, hazards 121 to 123: what keeps OLM from going on is told in its own
+// words, nothing is approved, and no second Subscription made. The states are
+// those of a hosted cluster in which another Subscription made the plan manual,
+// a version was left behind, the catalog source has gone.
+func TestWhatKeepsOLMFromGoingOnIsTold(t *testing.T) {
+	c, a := serving(t), attachment()
+	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForMetalLBCRDs)
+	plan := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-operators", Name: "install-x7k2d"},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			Approval: operatorsv1alpha1.ApprovalManual, ClusterServiceVersionNames: []string{"metallb-operator.v4.21.0-202608010000", "foreign-operator.v1.4.2"},
+		},
+	}
+	c.Must(t, plan)
+	c.ensure(t, a, "Pending", v1alpha1.ReasonInstallPlanNeedsApproval)
+	require.Contains(t, a.Status.AppsIngressStatus.Message, "foreign-operator.v1.4.2")
+	require.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(plan), plan))
+	require.False(t, plan.Spec.Approved)
+	require.NoError(t, c.Client.Delete(t.Context(), plan))
+
+	for _, state := range []struct {
+		kind            operatorsv1alpha1.SubscriptionConditionType
+		message, reason string
+	}{
+		{
+			operatorsv1alpha1.SubscriptionResolutionFailed,
+			"constraints not satisfiable: @existing/openshift-operators//metallb-operator.v4.20.0 exists and is not referenced by a subscription",
+			v1alpha1.ReasonResolutionFailed,
+		},
+		{
+			operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, "targeted catalogsource openshift-marketplace/redhat-operators missing",
+			v1alpha1.ReasonCatalogSourceMissing,
+		},
+	} {
+		s := &operatorsv1alpha1.Subscription{}
+		require.NoError(t, c.Client.Get(t.Context(), client.ObjectKey{Namespace: "openshift-operators", Name: "metallb-operator"}, s))
+		s.Status.LastUpdated = metav1.Now()
+		s.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{Type: state.kind, Status: corev1.ConditionTrue, Message: state.message}}
+		require.NoError(t, c.Client.Status().Update(t.Context(), s))
+		c.ensure(t, a, "Degraded", state.reason)
+		require.Equal(t, state.message, a.Status.AppsIngressStatus.Message)
+	}
+	subscriptions := &operatorsv1alpha1.SubscriptionList{}
+	require.NoError(t, c.Client.List(t.Context(), subscriptions))
+	require.Len(t, subscriptions.Items, 1)
+}
+
+// behaviour G2: what is wrong with the Service or its address is named, and
+// hazard 119: an address outside the range is never published.
+func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
+	c, a := installed(t)
+	require.NoError(t, c.Client.Delete(t.Context(), testenv.NamespaceObject("openshift-ingress")))
+	c.ensure(t, a, "Degraded", v1alpha1.ReasonIngressServiceFailed)
+	a.Spec.AppsIngress.Service.Namespace = "default"
+	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForExternalIP)
+	s := &corev1.Service{}
+	for _, state := range []struct {
+		ip, reason string
+		phase      v1alpha1.AppsPhase
+		published  v1alpha1.IPv4
+	}{
+		{"192.0.2.201", v1alpha1.ReasonReconciliationSucceeded, "Ready", "192.0.2.201"},
+		{"198.51.100.41", v1alpha1.ReasonExternalIPNotInPool, "Degraded", ""},
+		{"2001:db8::1", v1alpha1.ReasonExternalIPDiscoveryFailed, "Degraded", ""},
+	} {
+		require.NoError(t, c.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "oooi-ingress"}, s))
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: state.ip}}
+		require.NoError(t, c.Client.Status().Update(t.Context(), s))
+		c.ensure(t, a, state.phase, state.reason)
+		require.Equal(t, state.published, a.Status.AppsIngressStatus.ExternalIP)
+	}
+}

@@ -266,7 +266,10 @@ func (o observer) service(ctx context.Context, seen *apps.Observed) error {
 	s := &corev1.Service{}
 	name := client.ObjectKey{Namespace: string(o.wanted.Spec.Service.Namespace), Name: string(o.wanted.Spec.Service.Name)}
 	if err := o.hosted.Get(ctx, name, s); err != nil {
-		return absent(err, "reading the ingress Service")
+		if err = absent(err, "reading the ingress Service"); err != nil {
+			seen.ServiceProblem = words(err)
+		}
+		return nil
 	}
 	found := &apps.Service{UID: string(s.UID), Ours: o.ours(s)}
 	if s.Spec.LoadBalancerClass != nil {
@@ -277,6 +280,8 @@ func (o observer) service(ctx context.Context, seen *apps.Observed) error {
 			found.Ingress = append(found.Ingress, apps.Endpoint{IP: ip})
 		} else if i.Hostname != "" {
 			found.Ingress = append(found.Ingress, apps.Endpoint{Hostname: i.Hostname})
+		} else {
+			found.Unusable = append(found.Unusable, fmt.Sprintf("%q", i.IP))
 		}
 	}
 	seen.Service = found
