@@ -58,7 +58,7 @@ type Destination struct {
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-// Handler answers messages. It is as safe for concurrent use as its table.
+// Handler answers messages, one at a time.
 type Handler struct {
 	Config    *config.Config
 	Table     *lease.Table
@@ -68,6 +68,8 @@ type Handler struct {
 	Newcomer func(m lease.MAC, now time.Time) bool
 	// Near says that clients on the link can be probed for.
 	Near bool
+
+	encoder encoder
 }
 
 // Handle answers m, appending the answer to buf.
@@ -150,7 +152,7 @@ func (h *Handler) positive(m *Message, t Type, a lease.Answer, buf []byte) Resul
 	r := reply{
 		typ:      t,
 		yiaddr:   a.IP,
-		lease:    h.Config.Lease.LeaseTime,
+		leased:   true,
 		hostName: hostName(h.Config, m.MAC, a.VM),
 	}
 	if t == Ack {
@@ -158,7 +160,7 @@ func (h *Handler) positive(m *Message, t Type, a lease.Answer, buf []byte) Resul
 	}
 	return Result{
 		Outcome: Answered, Type: t, IP: a.IP, VM: a.VM, New: a.New,
-		Answer: build(buf, h.Config, m, r),
+		Answer: h.encoder.build(buf, h.Config, m, r),
 		To:     destination(m, a.IP),
 	}
 }
@@ -170,7 +172,7 @@ func (h *Handler) negative(m *Message, a lease.Answer, buf []byte) Result {
 	}
 	return Result{
 		Outcome: Outcome(a.Reason), Type: Nak, To: to,
-		Answer: build(buf, h.Config, m, reply{typ: Nak, message: string(a.Reason)}),
+		Answer: h.encoder.build(buf, h.Config, m, reply{typ: Nak, message: string(a.Reason)}),
 	}
 }
 
@@ -233,7 +235,7 @@ func (h *Handler) inform(m *Message, buf []byte) Result {
 	}
 	return Result{
 		Outcome: Answered, Type: Ack, IP: m.CIAddr,
-		Answer: build(buf, h.Config, m, r),
+		Answer: h.encoder.build(buf, h.Config, m, r),
 		To:     destination(m, m.CIAddr),
 	}
 }

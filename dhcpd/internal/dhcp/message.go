@@ -42,9 +42,9 @@ const (
 )
 
 const (
-	// headerLength is that of a BOOTP message with the magic cookie (RFC 2131
-	// section 2).
-	headerLength = 240
+	// HeaderLength is that of a BOOTP message with the magic cookie (RFC 2131
+	// section 2): where the options begin.
+	HeaderLength = 240
 	magicCookie  = 0x63825363
 	// maxRequest is what one Ethernet frame of 1500 bytes can hold.
 	maxRequest = 1500 - 28
@@ -80,7 +80,9 @@ type Message struct {
 	// LinkSelection and ServerOverride are sub-options of option 82.
 	LinkSelection  netip.Addr
 	ServerOverride netip.Addr
-	packet         *dhcpv4.DHCPv4
+	id             [4]byte
+	flags          uint16
+	options        dhcpv4.Options
 }
 
 // Relayed says whether a relay passed the message on.
@@ -89,8 +91,8 @@ func (m *Message) Relayed() bool { return !m.GIAddr.IsUnspecified() }
 // addrOf is an option that holds one address, invalid when absent; it is not ok
 // when it holds something else.
 func addrOf(o dhcpv4.Options, code dhcpv4.OptionCode) (netip.Addr, bool) {
-	v, found := o[code.Code()]
-	if !found {
+	v := o[code.Code()]
+	if len(v) == 0 {
 		return netip.Addr{}, true
 	}
 	if len(v) != 4 {
@@ -101,37 +103,37 @@ func addrOf(o dhcpv4.Options, code dhcpv4.OptionCode) (netip.Addr, bool) {
 
 func addr4(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }
 
-// Parse reads a message into m. What it returns is for counting: a message
-// that cannot be parsed is never answered.
+// broadcastFlag is the one flag that there is (RFC 2131 section 2).
+const broadcastFlag = 0x8000
+
+// Parse reads a message into m, whose slices hold until the next call. What it
+// returns is for counting: a message that cannot be parsed is never answered.
 //
-// The library reads any hardware address length into a key of that length
-// (hazard 63), so the header is judged first.
+// The header's fields have fixed places. It is judged before the library reads
+// the options, since that takes any hardware address length for a key of that
+// length (hazard 63).
 func (m *Message) Parse(b []byte) error {
-	*m = Message{}
+	*m = Message{options: m.options}
 	switch {
-	case len(b) < headerLength:
+	case len(b) < HeaderLength:
 		return ErrShort
 	case len(b) > maxRequest:
 		return ErrLong
-	case b[0] != byte(dhcpv4.OpcodeBootRequest) || binary.BigEndian.Uint32(b[headerLength-4:]) != magicCookie:
+	case b[0] != byte(dhcpv4.OpcodeBootRequest) || binary.BigEndian.Uint32(b[HeaderLength-4:]) != magicCookie:
 		return ErrNotBOOTP
 	case b[1] != 1 || b[2] != 6:
 		return ErrHardware
 	case b[3] > maxHops:
 		return ErrHops
 	}
-	p, err := dhcpv4.FromBytes(b)
-	if err != nil {
-		return ErrOptions
-	}
-	m.packet = p
-	m.MAC = lease.MAC(p.ClientHWAddr)
+	m.MAC = lease.MAC(b[28:34])
 	if !m.MAC.Unicast() {
 		return ErrHardware
 	}
-	m.Broadcast = p.IsBroadcast()
-	m.CIAddr, m.GIAddr = addr4(p.ClientIPAddr.To4()), addr4(p.GatewayIPAddr.To4())
-	if err := m.readOptions(p.Options); err != nil {
+	m.id, m.flags = [4]byte(b[4:8]), binary.BigEndian.Uint16(b[10:])
+	m.Broadcast = m.flags&broadcastFlag != 0
+	m.CIAddr, m.GIAddr = addr4(b[12:16]), addr4(b[24:28])
+	if err := m.parseOptions(b[HeaderLength:]); err != nil {
 		return err
 	}
 	if m.Type == 0 {
@@ -140,13 +142,52 @@ func (m *Message) Parse(b []byte) error {
 	return m.parseRelayInfo()
 }
 
+// maxCodes bounds the space that is kept from message to message.
+const maxCodes = 48
+
+// parseOptions has the library read the options into the space of the message
+// before. An empty option says nothing, so it is as good as none.
+func (m *Message) parseOptions(b []byte) error {
+	if !ended(b) {
+		return ErrOptions
+	}
+	if m.options == nil || len(m.options) > maxCodes {
+		m.options = dhcpv4.Options{}
+	}
+	for code, v := range m.options {
+		m.options[code] = v[:0]
+	}
+	if err := m.options.FromBytes(b); err != nil {
+		return ErrOptions
+	}
+	return m.readOptions(m.options)
+}
+
+// ended says whether options lie within b and end as RFC 2131 section 4.1 has
+// it, which the library's reader of options alone does not ask for.
+func ended(b []byte) bool {
+	for len(b) > 0 {
+		switch {
+		case b[0] == dhcpv4.OptionEnd.Code():
+			return true
+		case b[0] == dhcpv4.OptionPad.Code():
+			b = b[1:]
+		case len(b) < 2 || len(b) < 2+int(b[1]):
+			return false
+		default:
+			b = b[2+int(b[1]):]
+		}
+	}
+	return false
+}
+
 // readOptions takes what matters here; a split option is one by now (RFC 3396
 // section 7).
 func (m *Message) readOptions(o dhcpv4.Options) error {
-	if o.Has(dhcpv4.OptionOptionOverload) {
+	if len(o[dhcpv4.OptionOptionOverload.Code()]) > 0 {
 		return ErrOverload
 	}
-	if v, found := o[dhcpv4.OptionDHCPMessageType.Code()]; found {
+	if v := o[dhcpv4.OptionDHCPMessageType.Code()]; len(v) > 0 {
 		if len(v) != 1 {
 			return ErrOptions
 		}
@@ -159,7 +200,7 @@ func (m *Message) readOptions(o dhcpv4.Options) error {
 	if m.ServerID, ok = addrOf(o, dhcpv4.OptionServerIdentifier); !ok {
 		return ErrOptions
 	}
-	if v, found := o[dhcpv4.OptionMaximumDHCPMessageSize.Code()]; found {
+	if v := o[dhcpv4.OptionMaximumDHCPMessageSize.Code()]; len(v) > 0 {
 		if len(v) != 2 {
 			return ErrOptions
 		}

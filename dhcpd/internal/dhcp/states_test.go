@@ -78,7 +78,7 @@ func TestOptionsOfAnAnswer(t *testing.T) {
 	h := newHandler(t, f, true)
 	r := handle(t, h, message(t, theVM, dhcpv4.MessageTypeDiscover, option(dhcpv4.OptionClientIdentifier, []byte{1, 2, 3})))
 	var codes []byte
-	for b := r.Answer[headerLength:]; b[0] != dhcpv4.OptionEnd.Code(); b = b[2+int(b[1]):] {
+	for b := r.Answer[HeaderLength:]; b[0] != dhcpv4.OptionEnd.Code(); b = b[2+int(b[1]):] {
 		codes = append(codes, b[0])
 	}
 	require.Equal(t, []byte{1, 3, 6, 12, 26, 42, 51, 53, 54, 58, 59, 61}, codes)
@@ -166,7 +166,7 @@ func TestLongOptionsComeAndGoInParts(t *testing.T) {
 	b = append(b[:end], append(append(append([]byte{61, 200}, id[:200]...), append([]byte{61, 100}, id[200:]...)...), 255)...)
 	r := handle(t, h, b)
 	var got []byte
-	for o := r.Answer[headerLength:]; o[0] != dhcpv4.OptionEnd.Code(); o = o[2+int(o[1]):] {
+	for o := r.Answer[HeaderLength:]; o[0] != dhcpv4.OptionEnd.Code(); o = o[2+int(o[1]):] {
 		if o[0] == 61 {
 			got = append(got, o[2:2+int(o[1])]...)
 		}

@@ -19,10 +19,11 @@ type arpConn struct {
 }
 
 func openARP(dev Device) (*arpConn, error) {
-	f, err := openPacket(dev.Index, unix.ETH_P_ARP, nil)
+	fd, err := openPacket(dev.Index, unix.ETH_P_ARP, nil, receiveBuffer)
 	if err != nil {
 		return nil, err
 	}
+	f := os.NewFile(uintptr(fd), "arp")
 	rc, err := f.SyscallConn()
 	if err != nil {
 		_ = f.Close() // the first error counts

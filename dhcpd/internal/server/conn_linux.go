@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,14 +17,21 @@ import (
 const (
 	serverPort = 67
 	clientPort = 68
-	// batchSize is how many messages are handled with one sync.
+	// batchSize is how many messages are handled with one sync. Answers come in
+	// bursts of as many, which a relay's default buffer must hold.
 	batchSize = 128
+	// leastOfLane is what each lane may take of a batch, however full others are.
+	leastOfLane = 8
 	// frameSize holds an IP packet of 1500 bytes, and shows a longer one.
 	frameSize = 2048
 	// headers are the IP and UDP headers in front of a message.
 	headers = 28
 	// receiveBuffer takes a boot storm of some thousand clients.
 	receiveBuffer = 8 << 20
+	// discoverBuffer takes some 3,000 DISCOVERs. They are handled at several
+	// thousand a second, so an OFFER comes before its client has lost patience;
+	// what does not fit is asked again.
+	discoverBuffer = 2 << 20
 )
 
 // ErrNoRaw is returned where the process may not open packet sockets.
@@ -41,64 +47,81 @@ type packet struct {
 	framed  bool // from is known
 }
 
-// conn is an open server port. With raw it sees frames, and so who really
-// sent a message, and it can reach clients that have no address yet; without
-// it, it broadcasts to those.
+// conn is an open server port. With packet sockets, one for each lane, it sees
+// frames, and so who really sent a message, and it can reach clients that have
+// no address yet; without them it broadcasts to those. Its sockets are open
+// until close, which nothing else may outlive.
 type conn struct {
 	dev Device
 	ip  netip.Addr
-	raw *os.File
-	rc  syscall.RawConn
-	udp *os.File
-	uc  syscall.RawConn
-	arp *arpConn
-	in  *batch
-	// frames go out by the packet socket, datagrams by the routing table.
+	// lanes are what is received from, in the order of their urgency: packet
+	// sockets, or the UDP socket alone.
+	lanes []int
+	raw   bool // they are packet sockets
+	udp   int
+	bell  int // wakes the receiver, to stop
+	arp   *arpConn
+	in    *batch
+	// frames go out by the strangers' packet socket, datagrams by the routing
+	// table.
 	frames    *batch
 	datagrams *batch
 }
 
-// openConn opens the sockets on dev. Without NET_RAW it opens UDP alone, and
-// says so with ErrNoRaw beside a working conn.
-func openConn(dev Device, ip netip.Addr) (*conn, error) {
+// openConn opens the sockets on dev, with known machines in a lane of their
+// own. Without NET_RAW it opens UDP alone, and says so with ErrNoRaw beside a
+// working conn.
+func openConn(dev Device, ip netip.Addr, known []lease.MAC) (*conn, error) {
 	c := &conn{
-		dev: dev, ip: ip, in: newBatch(batchSize),
+		dev: dev, ip: ip, udp: -1, bell: -1, in: newBatch(batchSize),
 		frames: newBatch(batchSize + 1), datagrams: newBatch(batchSize + 1),
 	}
-	raw, rawErr := openPacket(dev.Index, unix.ETH_P_IP, laneFilter(nil, false))
-	if rawErr != nil && !errors.Is(rawErr, unix.EPERM) {
-		return nil, fmt.Errorf("opening packet socket on %s: %w", dev.Name, rawErr)
-	}
-	c.raw = raw
-	udp, err := openUDP(dev.Name, ip, raw != nil)
-	if err != nil {
+	err := c.open(known)
+	if err != nil && !errors.Is(err, ErrNoRaw) {
 		c.close()
 		return nil, fmt.Errorf("opening port %d on %s: %w", serverPort, dev.Name, err)
 	}
-	c.udp = udp
-	if c.uc, err = udp.SyscallConn(); err != nil {
-		c.close()
-		return nil, err
+	return c, err
+}
+
+func (c *conn) open(known []lease.MAC) error {
+	var err error
+	if c.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return os.NewSyscallError("eventfd", err)
 	}
-	c.rc = c.uc
-	if raw == nil {
-		c.datagrams.sendFrom(dev.Index, ip)
-		return c, ErrNoRaw
+	err = c.openLanes(known)
+	noRaw := errors.Is(err, unix.EPERM)
+	if err != nil && !noRaw {
+		return err
 	}
-	if c.rc, err = raw.SyscallConn(); err == nil {
-		c.arp, err = openARP(dev)
+	c.raw = !noRaw
+	if c.udp, err = openUDP(c.dev.Name, c.ip, c.raw); err != nil {
+		return err
 	}
-	if err != nil {
-		c.close()
-		return nil, err
+	if noRaw {
+		c.lanes = []int{c.udp}
+		c.datagrams.sendFrom(c.dev.Index, c.ip)
+		return ErrNoRaw
 	}
-	return c, nil
+	c.arp, err = openARP(c.dev)
+	return err
+}
+
+// stop ends wait, now and for ever.
+func (c *conn) stop() {
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(c.bell, one[:]) // it can only fail where the bell rings already
 }
 
 func (c *conn) close() {
-	for _, f := range []*os.File{c.raw, c.udp} {
-		if f != nil {
-			_ = f.Close() // nothing is buffered in a socket of ours
+	fds := []int{c.udp, c.bell}
+	if c.raw {
+		fds = append(fds, c.lanes...)
+	}
+	for _, fd := range fds {
+		if fd >= 0 {
+			_ = unix.Close(fd) // nothing is buffered in a socket of ours
 		}
 	}
 	if c.arp != nil {
@@ -110,10 +133,10 @@ func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
 // openPacket opens a packet socket that takes one protocol of one device,
 // without the link header.
-func openPacket(ifindex int, proto uint16, filter []unix.SockFilter) (*os.File, error) {
+func openPacket(ifindex int, proto uint16, filter []unix.SockFilter, buffer int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
+		return -1, os.NewSyscallError("socket", err)
 	}
 	err = func() error {
 		if len(filter) > 0 {
@@ -125,21 +148,21 @@ func openPacket(ifindex int, proto uint16, filter []unix.SockFilter) (*os.File, 
 		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
 			return os.NewSyscallError("PACKET_IGNORE_OUTGOING", err)
 		}
-		growBuffer(fd)
+		growBuffer(fd, buffer)
 		return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(proto), Ifindex: ifindex}))
 	}()
 	if err != nil {
 		_ = unix.Close(fd) // the first error counts
-		return nil, err
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), "packet"), nil
+	return fd, nil
 }
 
 // growBuffer asks for a large receive buffer; FORCE needs NET_ADMIN, and the
 // kernel's limit will do without.
-func growBuffer(fd int) {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // a smaller one still works
+func growBuffer(fd, size int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size) // a smaller one still works
 	}
 }
 
@@ -153,10 +176,10 @@ var dropFilter = []unix.SockFilter{{Code: 0x06, K: 0}}
 // openUDP opens port 67 on the device. Beside a packet socket it only sends,
 // and holds the port; alone it must be bound to all addresses, since Linux
 // delivers no broadcast to a socket that is bound to one.
-func openUDP(device string, ip netip.Addr, sendOnly bool) (*os.File, error) {
+func openUDP(device string, ip netip.Addr, sendOnly bool) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
 	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
+		return -1, os.NewSyscallError("socket", err)
 	}
 	local := &unix.SockaddrInet4{Port: serverPort}
 	err = func() error {
@@ -176,39 +199,59 @@ func openUDP(device string, ip netip.Addr, sendOnly bool) (*os.File, error) {
 				return err
 			}
 		}
-		growBuffer(fd)
+		growBuffer(fd, receiveBuffer)
 		return os.NewSyscallError("bind", unix.Bind(fd, local))
 	}()
 	if err != nil {
 		_ = unix.Close(fd) // the first error counts
-		return nil, err
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), "udp"), nil
+	return fd, nil
 }
 
-// receive waits for messages and calls do for each.
-func (c *conn) receive(do func(packet)) error {
-	n, err := c.in.receive(c.rc)
-	if err != nil {
-		return err
+// wait waits until there is something to receive, or stop was called.
+func (c *conn) wait() error {
+	fds := make([]unix.PollFd, 0, int(lanes)+1)
+	for _, fd := range c.lanes {
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	for i := range n {
-		size := int(c.in.msgs[i].n)
-		b := c.in.bufs[i][:size]
-		var p packet
-		ok := false
-		if c.raw != nil {
-			p, ok = unwrap(b)
-			p.framed = true
-			copy(p.from[:], c.in.from[i].Addr[:])
-		} else {
-			p, ok = c.fromUDP(b, i)
+	fds = append(fds, unix.PollFd{Fd: int32(c.bell), Events: unix.POLLIN})
+	for {
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("poll", err)
 		}
-		if ok && (p.dst == c.ip || isBroadcast(p.dst) || p.port == clientPort) {
-			do(p)
+	}
+}
+
+// receive takes at most a batch of what has arrived and calls do for each
+// message. The urgent lanes come first, and each has leastOfLane to itself.
+func (c *conn) receive(do func(packet)) error {
+	room := batchSize
+	for i, fd := range c.lanes {
+		n, err := c.in.receive(fd, room-leastOfLane*(len(c.lanes)-1-i))
+		if err != nil {
+			return err
+		}
+		room -= n
+		for k := range n {
+			if p, ok := c.packet(k); ok && (p.dst == c.ip || isBroadcast(p.dst) || p.port == clientPort) {
+				do(p)
+			}
 		}
 	}
 	return nil
+}
+
+// packet is message i of the batch that has come in.
+func (c *conn) packet(i int) (packet, bool) {
+	b := c.in.bufs[i][:c.in.msgs[i].n]
+	if !c.raw {
+		return c.fromUDP(b, i)
+	}
+	p, ok := unwrap(b)
+	p.framed = true
+	copy(p.from[:], c.in.from[i].Addr[:])
+	return p, ok
 }
 
 // isBroadcast also takes a network's broadcast address, which relays use: the
@@ -255,7 +298,7 @@ func (c *conn) slot() []byte { return c.frames.bufs[c.frames.n][:headers] }
 // One that is fresh is only sent if its record could be stored.
 func (c *conn) queue(size int, to dhcp.Destination, fresh bool) {
 	built := c.frames.bufs[c.frames.n][:headers+size]
-	if to.Relay || c.raw == nil {
+	if to.Relay || !c.raw {
 		i := c.datagrams.add(copy(c.datagrams.bufs[c.datagrams.n], built[headers:]), fresh)
 		c.datagrams.setInet(i, c.udpTarget(to))
 		return
@@ -289,20 +332,20 @@ func (c *conn) linkAddress(mac lease.MAC) unix.RawSockaddrLinklayer {
 
 // flush sends what is queued; without stored, only what is not fresh.
 func (c *conn) flush(stored bool) error {
-	if c.raw != nil {
-		if err := c.frames.flush(c.rc, stored); err != nil {
-			return err
-		}
+	var err error
+	if c.raw {
+		err = c.frames.flush(c.lanes[strangers], stored)
 	}
-	return c.datagrams.flush(c.uc, stored)
+	if derr := c.datagrams.flush(c.udp, stored); err == nil {
+		err = derr
+	}
+	return err
 }
 
 // sendFrame sends one frame that was wrapped earlier.
 func (c *conn) sendFrame(frame []byte, mac lease.MAC) {
 	sa := c.linkAddress(mac)
 	to := &unix.SockaddrLinklayer{Protocol: sa.Protocol, Ifindex: int(sa.Ifindex), Halen: sa.Halen, Addr: sa.Addr}
-	// A refusal by the kernel is a lost message; the client asks again.
-	_ = c.rc.Write(func(fd uintptr) bool {
-		return unix.Sendto(int(fd), frame, unix.MSG_DONTWAIT, to) != unix.EAGAIN
-	})
+	// What the kernel refuses is a lost message; the client asks again.
+	_ = unix.Sendto(c.lanes[strangers], frame, unix.MSG_DONTWAIT, to)
 }

@@ -2,16 +2,28 @@ package server
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/densityops/oooi/dhcpd/internal/dhcp"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
 
-// Known machines have a socket of their own: what anybody else sends, and
-// however much, takes none of its room in the kernel. The two sockets' filters
-// share the traffic out by source address.
+// The traffic is shared out among sockets, by their filters: what strangers
+// send, and however much, takes none of the room in the kernel that known
+// machines have, nor does a flood of DISCOVERs take that of the REQUESTs that
+// finish what was begun.
+
+// lane is what one socket takes.
+type lane int
+
+// The lanes, the most urgent first.
+const (
+	machines  lane = iota // whatever known machines send
+	strangers             // what anybody else sends, DISCOVERs aside
+	discovers             // strangers' DISCOVERs
+	lanes
+)
 
 // maxLane is how many machines the filter can name: a classic BPF program has
 // at most 4,096 instructions, and each takes two.
@@ -22,9 +34,13 @@ const (
 	bpfLoadByte     = 0x30 // A = byte at K
 	bpfLoadHalf     = 0x28 // A = half word at K
 	bpfLoadWord     = 0x20 // A = word at K
+	bpfLoadLength   = 0x80 // A = length of the packet
 	bpfLoadHalfX    = 0x48 // A = half word at X+K
+	bpfLoadByteX    = 0x50 // A = byte at X+K
+	bpfSubX         = 0x1c // A -= X
 	bpfHeaderLength = 0xb1 // X = 4 * (byte at K & 15)
 	bpfEqual        = 0x15 // A == K ?
+	bpfAtLeast      = 0x35 // A >= K ?
 	bpfBits         = 0x45 // A & K ?
 	bpfReturn       = 0x06
 	// bpfLinkHeader makes an offset one into the link header.
@@ -36,10 +52,9 @@ const (
 	reject = 0
 )
 
-// laneFilter passes whole UDP datagrams to port 67 or 68: those of the given
-// stations, or those of all others. Offsets are from the start of the IP
-// header.
-func laneFilter(stations []lease.MAC, theirs bool) []unix.SockFilter {
+// laneFilter passes whole UDP datagrams to port 67 or 68 that belong into a
+// lane. Offsets are from the start of the IP header.
+func laneFilter(stations []lease.MAC, l lane) []unix.SockFilter {
 	f := []unix.SockFilter{
 		{Code: bpfLoadByte, K: 9},
 		{Code: bpfEqual, Jt: 1, K: 17}, // UDP
@@ -53,10 +68,6 @@ func laneFilter(stations []lease.MAC, theirs bool) []unix.SockFilter {
 		{Code: bpfEqual, Jt: 1, K: clientPort},
 		{Code: bpfReturn, K: reject},
 	}
-	match, rest := uint32(reject), uint32(accept)
-	if theirs {
-		match, rest = accept, reject
-	}
 	if len(stations) > 0 {
 		// The last four bytes of the source will do: who shares them with a
 		// machine gets into its lane, no more.
@@ -65,43 +76,59 @@ func laneFilter(stations []lease.MAC, theirs bool) []unix.SockFilter {
 	for _, m := range stations[:min(len(stations), maxLane)] {
 		f = append(f,
 			unix.SockFilter{Code: bpfEqual, Jf: 1, K: binary.BigEndian.Uint32(m[2:])},
-			unix.SockFilter{Code: bpfReturn, K: match})
+			unix.SockFilter{Code: bpfReturn, K: verdict(l == machines)})
 	}
-	return append(f, unix.SockFilter{Code: bpfReturn, K: rest})
+	if l == machines {
+		return append(f, unix.SockFilter{Code: bpfReturn, K: reject})
+	}
+	// A DISCOVER as clients write it, its type in front of all other options. One
+	// that is written otherwise goes with the rest.
+	const options = 8 + dhcp.HeaderLength // after the IP header
+	return append(f,
+		unix.SockFilter{Code: bpfLoadLength},
+		unix.SockFilter{Code: bpfSubX},
+		unix.SockFilter{Code: bpfAtLeast, Jf: 5, K: options + 3},
+		unix.SockFilter{Code: bpfLoadHalfX, K: options},
+		unix.SockFilter{Code: bpfEqual, Jf: 3, K: 53<<8 | 1},
+		unix.SockFilter{Code: bpfLoadByteX, K: options + 2},
+		unix.SockFilter{Code: bpfEqual, Jf: 1, K: uint32(dhcp.Discover)},
+		unix.SockFilter{Code: bpfReturn, K: verdict(l == discovers)},
+		unix.SockFilter{Code: bpfReturn, K: verdict(l == strangers)})
 }
 
-// lane opens a second socket beside c's, with buffers of its own.
-func (c *conn) lane(filter []unix.SockFilter) (*conn, error) {
-	f, err := openPacket(c.dev.Index, unix.ETH_P_IP, filter)
-	if err != nil {
-		return nil, fmt.Errorf("opening packet socket on %s: %w", c.dev.Name, err)
+func verdict(ok bool) uint32 {
+	if ok {
+		return accept
 	}
-	l := *c
-	l.raw, l.in, l.frames, l.datagrams = f, newBatch(batchSize), newBatch(batchSize+1), newBatch(batchSize+1)
-	l.rc, err = f.SyscallConn()
-	return &l, err
+	return reject
 }
 
-// refilter replaces the filter of an open socket; what has arrived stays.
-func (c *conn) refilter(filter []unix.SockFilter) error {
-	var inner error
-	err := c.rc.Control(func(fd uintptr) { inner = attach(int(fd), filter) })
-	if err == nil {
-		err = inner
+// openLanes opens a packet socket for each lane.
+func (c *conn) openLanes(known []lease.MAC) error {
+	for l := range lanes {
+		buffer := receiveBuffer
+		if l == discovers {
+			buffer = discoverBuffer
+		}
+		fd, err := openPacket(c.dev.Index, unix.ETH_P_IP, laneFilter(known, l), buffer)
+		if err != nil {
+			return err
+		}
+		c.raw, c.lanes = true, append(c.lanes, fd)
 	}
-	return err
+	return nil
 }
 
-// share gives the known machines' messages to one socket and all others to the
-// other. In between a message may arrive at both, which is harmless. The
-// caller holds mu.
-func (s *Server) share() {
-	if s.lanes[0] == nil {
-		return
+// share shares the traffic out anew; what has arrived stays where it is. In
+// between a message may arrive twice, which is harmless.
+func (c *conn) share(known []lease.MAC) error {
+	if !c.raw {
+		return nil
 	}
-	for i, c := range s.lanes {
-		if err := c.refilter(laneFilter(s.known, i == 0)); err != nil {
-			s.opts.Log.Warn("socket filter cannot be changed", "err", err)
+	for l, fd := range c.lanes {
+		if err := attach(fd, laneFilter(known, lane(l))); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -53,12 +53,16 @@ func newBatch(n int) *batch {
 	return b
 }
 
-// receive fills the batch, waiting for at least one message.
-func (b *batch) receive(rc syscall.RawConn) (int, error) {
-	for i := range b.msgs {
+// receive takes up to limit messages that have arrived.
+func (b *batch) receive(fd, limit int) (int, error) {
+	for i := range limit {
 		b.msgs[i].hdr.Namelen = unix.SizeofSockaddrLinklayer
 	}
-	return b.call(rc.Read, unix.SYS_RECVMMSG, 0, len(b.msgs))
+	n, err := b.call(fd, unix.SYS_RECVMMSG, 0, limit)
+	if errors.Is(err, unix.EAGAIN) {
+		return 0, nil
+	}
+	return n, os.NewSyscallError("recvmmsg", err)
 }
 
 // add takes the next buffer's first size bytes for sending.
@@ -88,7 +92,7 @@ func (b *batch) sendFrom(ifindex int, ip netip.Addr) {
 
 // flush sends what waits. Messages that the kernel refuses are lost to their
 // clients, and those ask again; only a device that is down is an error.
-func (b *batch) flush(rc syscall.RawConn, stored bool) error {
+func (b *batch) flush(fd int, stored bool) error {
 	n := b.n
 	b.n = 0
 	for i := 0; i < n; {
@@ -100,34 +104,39 @@ func (b *batch) flush(rc syscall.RawConn, stored bool) error {
 				continue
 			}
 		}
-		k, err := b.call(rc.Write, unix.SYS_SENDMMSG, i, end)
+		k, err := b.call(fd, unix.SYS_SENDMMSG, i, end)
+		if errors.Is(err, unix.EAGAIN) && drained(fd) {
+			continue
+		}
 		if isDown(err) {
-			return err
+			return os.NewSyscallError("sendmmsg", err)
 		}
 		i += max(k, 1)
 	}
 	return nil
 }
 
+// drainTime is how long a full send buffer is waited for.
+const drainTime = 100 * time.Millisecond
+
+// drained waits until a socket takes more.
+func drained(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(drainTime/time.Millisecond))
+	return n == 1 || errors.Is(err, unix.EINTR)
+}
+
 // call makes a system call for messages first to end.
-func (b *batch) call(wait func(func(uintptr) bool) error, trap uintptr, first, end int) (int, error) {
-	var got uintptr
-	var errno syscall.Errno
-	err := wait(func(fd uintptr) bool {
-		for {
-			got, _, errno = unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.msgs[first])), uintptr(end-first), unix.MSG_DONTWAIT, 0, 0)
-			if errno != unix.EINTR {
-				return errno != unix.EAGAIN
-			}
+func (b *batch) call(fd int, trap uintptr, first, end int) (int, error) {
+	for {
+		got, _, errno := unix.Syscall6(trap, uintptr(fd), uintptr(unsafe.Pointer(&b.msgs[first])), uintptr(end-first), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			return int(got), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
 		}
-	})
-	if err != nil {
-		return 0, err
 	}
-	if errno != 0 {
-		return 0, os.NewSyscallError("mmsg", errno)
-	}
-	return int(got), nil
 }
 
 // isDown says whether an error means that the device is down or gone.
@@ -135,7 +144,7 @@ func isDown(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, e := range []syscall.Errno{unix.ENETDOWN, unix.ENODEV, unix.ENXIO, unix.EBADF} {
+	for _, e := range []unix.Errno{unix.ENETDOWN, unix.ENODEV, unix.ENXIO, unix.EBADF} {
 		if errors.Is(err, e) {
 			return true
 		}

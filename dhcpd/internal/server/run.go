@@ -85,35 +85,26 @@ func (s *Server) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := openConn(dev, ip)
+	c, err := s.open(dev, ip)
 	if c == nil {
 		return err
 	}
+	defer s.close(c)
 	if err != nil {
 		s.opts.Log.Warn("answers to clients without an address are broadcast", "err", err)
 	}
-	s.device.Store(&dev)
-	known, err := s.openLanes(c)
-	if err != nil {
-		c.close()
-		return err
-	}
-	defer s.closeLanes()
 	s.serving.Store(true)
-	s.opts.Log.Info("serving", "device", dev.Name, "ip", ip.String(), "raw", c.raw != nil)
+	s.opts.Log.Info("serving", "device", dev.Name, "ip", ip.String(), "raw", c.raw)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		<-ctx.Done()
-		c.close()
-		if known != nil {
-			_ = known.raw.Close() // nothing is buffered in a socket of ours
+		c.stop()
+		if c.arp != nil {
+			c.arp.close()
 		}
 		return nil
 	})
 	g.Go(func() error { return s.serve(ctx, c) })
-	if known != nil {
-		g.Go(func() error { return s.serve(ctx, known) })
-	}
 	g.Go(func() error { return s.look(ctx, c, ip) })
 	s.asked.Store(c.arp == nil)
 	if c.arp != nil {
@@ -124,29 +115,24 @@ func (s *Server) session(ctx context.Context) error {
 	return g.Wait()
 }
 
-// openLanes opens the known machines' socket beside c, where there are packet
-// sockets, and makes the state of a session anew.
-func (s *Server) openLanes(c *conn) (*conn, error) {
+// open opens the sockets and makes the state of a session anew.
+func (s *Server) open(dev Device, ip netip.Addr) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.probes = probes{} // those of an earlier session are lost; clients ask again
-	s.handler.Near, s.handler.Config = c.arp != nil, s.fitting()
-	if c.raw == nil {
-		return nil, nil
+	c, err := openConn(dev, ip, s.known)
+	if c != nil {
+		s.device.Store(&dev)
+		s.conn, s.probes = c, probes{} // probes of an earlier session are lost; clients ask again
+		s.handler.Near, s.handler.Config = c.arp != nil, s.fitting()
 	}
-	known, err := c.lane(laneFilter(s.known, true))
-	if err != nil {
-		return nil, err
-	}
-	s.lanes = [2]*conn{known, c}
-	s.share()
-	return known, nil
+	return c, err
 }
 
-func (s *Server) closeLanes() {
+func (s *Server) close(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lanes = [2]*conn{}
+	s.conn = nil
+	c.close()
 }
 
 func (s *Server) serverIP() netip.Addr {
@@ -158,36 +144,38 @@ func (s *Server) serverIP() netip.Addr {
 // serve is the loop that all messages go through.
 func (s *Server) serve(ctx context.Context, c *conn) error {
 	for {
-		first := true
-		err := c.receive(func(p packet) {
-			if first {
-				s.mu.Lock()
-				first = false
-			}
-			s.packet(c, p, s.opts.Now())
-		})
-		stored := true
-		if !first {
-			stored = s.commit()
-			s.beat.Add(1)
-			s.mu.Unlock()
+		err := c.wait()
+		if ctx.Err() != nil {
+			return nil
 		}
 		if err == nil {
-			err = c.flush(stored)
+			err = s.turn(c)
 		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err == nil:
-		case isDown(err) && !errors.Is(err, os.ErrClosed):
+		case isDown(err):
 			// The device will come back, or look ends the session.
-			if err := wait(ctx, 100*time.Millisecond); err != nil {
+			if wait(ctx, 100*time.Millisecond) != nil {
 				return nil
 			}
 		default:
 			return err
 		}
 	}
+}
+
+// turn handles what has arrived, stores what came of it with one sync, and
+// only then answers.
+func (s *Server) turn(c *conn) error {
+	s.mu.Lock()
+	now := s.opts.Now()
+	err := c.receive(func(p packet) { s.packet(c, p, now) })
+	stored := s.commit()
+	s.mu.Unlock()
+	if ferr := c.flush(stored); err == nil {
+		err = ferr
+	}
+	return err
 }
 
 func wait(ctx context.Context, d time.Duration) error {

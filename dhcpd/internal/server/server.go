@@ -41,7 +41,7 @@ type Server struct {
 	probes  probes
 	probing chan struct{}
 	known   []lease.MAC // machines, which have a socket of their own
-	lanes   [2]*conn    // theirs and everybody else's, while there is a session
+	conn    *conn       // while there is a session
 	watch   watch
 	newcome newcomers
 	limit   limiter
@@ -56,7 +56,6 @@ type Server struct {
 	serving atomic.Bool
 	asked   atomic.Bool
 	device  atomic.Pointer[Device]
-	beat    atomic.Uint64
 }
 
 // noMachines is the directory until there is one.
@@ -123,7 +122,11 @@ func (s *Server) SetDirectory(d lease.Directory, machines []lease.MAC) {
 	s.handler.Directory = d
 	if !slices.Equal(s.known, machines) {
 		s.known = machines
-		s.share()
+		if s.conn != nil {
+			if err := s.conn.share(machines); err != nil {
+				s.opts.Log.Warn("socket filter cannot be changed", "err", err)
+			}
+		}
 	}
 	s.handler.Newcomer = s.newcome.wait
 	s.table.Sync(d, s.opts.Now())

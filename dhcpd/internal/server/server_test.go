@@ -414,45 +414,6 @@ func TestWithoutADiskKnownLeasesGoOn(t *testing.T) {
 	require.NotNil(t, request(2, "192.0.2.111"))
 }
 
-// directory knows one machine.
-type directory struct{ mac lease.MAC }
-
-func (d directory) VMs(m lease.MAC) []lease.VM {
-	if m != d.mac {
-		return nil
-	}
-	return []lease.VM{{Namespace: "ns", Name: "vm", Interface: "net"}}
-}
-func (d directory) Exists(lease.VM) lease.Existence { return lease.Exists }
-func (d directory) Len() int                        { return 1 }
-
-// behaviour C6, hazard 73: known machines have a lane of their own, and each
-// message is in exactly one.
-func TestKnownMachinesHaveALaneOfTheirOwn(t *testing.T) {
-	if !netns.Enter(t) {
-		return
-	}
-	l := newLAN(t, nil)
-	ask := func(n byte) *dhcpv4.DHCPv4 {
-		l.send(station(n), "0.0.0.0", "255.255.255.255", message(t, station(n), dhcpv4.MessageTypeRequest, ask("192.0.2.150"), dhcpv4.WithBroadcast(true)))
-		_, p := l.answer(clientPort)
-		return p
-	}
-	l.server.SetDirectory(directory{station(1)}, []lease.MAC{station(1)})
-	require.Equal(t, "vm", ask(1).HostName())
-	require.Equal(t, dhcpv4.MessageTypeNak, ask(2).MessageType())
-	require.Equal(t, 1, l.count("request probing"), "each message is handled once")
-	require.Equal(t, 1, l.count("request answered"))
-	require.Equal(t, 1, l.count("request taken"))
-	many := make([]lease.MAC, 5000)
-	for i := range many {
-		many[i] = lease.MAC{2, 9, 9, 9, byte(i >> 8), byte(i)}
-	}
-	l.server.SetDirectory(directory{station(1)}, many)
-	require.Equal(t, "vm", ask(1).HostName(), "more machines than the filter can name")
-	require.Equal(t, dhcpv4.MessageTypeNak, ask(2).MessageType())
-}
-
 // hazard 20: option 26 never exceeds what our own device takes.
 func TestTheMTUFitsTheDevice(t *testing.T) {
 	if !netns.Enter(t) {
