@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/densityops/oooi/corednsplugin/internal/agent"
 	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
@@ -37,11 +36,15 @@ func Environment(get func(string) string, set func(string, string) error) error 
 	if get(envServerIP) == "" {
 		// The kept copy counts too: a file that is broken must not keep a server
 		// down that has a good one.
-		known := agent.New(agent.Options{File: get(envSnapshot), StateDir: get(envStateDir)}).Load().Config
-		if known == nil {
-			return errServerIP
+		known := agent.New(agent.Options{File: get(envSnapshot), StateDir: get(envStateDir)}).Load()
+		if known.Config == nil {
+			err := errServerIP
+			for _, p := range known.Problems {
+				err = fmt.Errorf("%w (%s)", err, p.Message)
+			}
+			return err
 		}
-		defaults[envServerIP] = known.ServerIP.String()
+		defaults[envServerIP] = known.Config.ServerIP.String()
 	}
 	for name, value := range defaults {
 		if get(name) == "" {
@@ -53,16 +56,22 @@ func Environment(get func(string) string, set func(string, string) error) error 
 	return nil
 }
 
+// load reads a file as somebody who wrote it by hand wants it read: nothing in it
+// is passed over.
 func load(file string) (snapshot.Config, error) {
-	data, err := os.ReadFile(file) //nolint:gosec // the file that the user names
-	if err != nil {
-		return snapshot.Config{}, fmt.Errorf("reading snapshot: %w", err)
-	}
-	s, err := snapshot.Decode(data)
+	data, err := agent.ReadFile(file)
 	if err != nil {
 		return snapshot.Config{}, err
 	}
-	return snapshot.Parse(s)
+	s, err := snapshot.DecodeStrict(data)
+	if err != nil {
+		return snapshot.Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	c, err := snapshot.Parse(s)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
 }
 
 // Check validates a snapshot file and tells what it holds. It fails for a file
@@ -77,8 +86,8 @@ func Check(file string, out io.Writer) error {
 			return err
 		}
 	}
-	if n := len(c.Problems); n > 0 {
-		return fmt.Errorf("%d problems in %s", n, file)
+	if len(c.Problems) > 0 {
+		return fmt.Errorf("%s: not all of it can be served", file)
 	}
 	_, err = fmt.Fprintf(out, "%s: %d names, version %s\n", file, names(&c), c.Version)
 	return err

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
-	"slices"
+	"strings"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
@@ -36,18 +37,27 @@ var environment = map[string]string{
 	"pod-ip": "POD_IP", "server-ip": "OOOI_SERVER_IP", "fence": "OOOI_FENCE",
 }
 
+const usage = `usage: coredns [flags]      serve; without -conf by the Corefile that is built in
+       coredns check FILE   say whether a snapshot can be served
+       coredns --version
+
+`
+
+// Exit codes.
+const (
+	exitGood    = 0
+	exitRefused = 1 // the input cannot be used
+	exitUsage   = 2
+)
+
 func main() {
-	if done, err := command(os.Args[1:]); done {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	collectLess()
 	for name, variable := range environment {
 		flag.Func(name, "sets "+variable, func(v string) error { return os.Setenv(variable, v) })
 	}
+	if code, done := command(os.Args[1:], os.Stdout, os.Stderr); done {
+		os.Exit(code)
+	}
+	collectLess()
 	dnsserver.Directives = directives
 	caddy.RegisterCaddyfileLoader("oooi", caddy.LoaderFunc(corefile))
 	coremain.Run()
@@ -67,19 +77,52 @@ func collectLess() {
 	}
 }
 
-// command handles what is no server: --version and check FILE.
-func command(args []string) (done bool, err error) {
-	if slices.Contains(args, "--version") || slices.Contains(args, "-version") {
-		_, err = fmt.Fprintf(os.Stdout, "coredns %s, contract %s, CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
-		return true, err
+// command does what is not serving: check FILE, --version, --help, and what
+// cannot be understood.
+func command(args []string, stdout, stderr io.Writer) (code int, done bool) {
+	if len(args) > 0 && args[0] == "check" {
+		return check(args[1:], stdout, stderr), true
 	}
-	if len(args) == 0 || args[0] != "check" {
-		return false, nil
+	flags := flag.CommandLine // coremain's, with ours
+	flags.Init("coredns", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage, "flags:\n")
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
+		return exitGood, true
+	case err != nil:
+		return misused(stderr, err.Error()), true
+	case flags.NArg() > 0:
+		return misused(stderr, fmt.Sprintf("unknown argument %q", flags.Arg(0))), true
+	case flags.Lookup("version").Value.String() == "true":
+		fmt.Fprintf(stdout, "coredns %s, contract %s, CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
+		return exitGood, true
 	}
-	if len(args) != 2 {
-		return true, errors.New("usage: coredns check FILE")
+	return exitGood, false
+}
+
+func check(args []string, stdout, stderr io.Writer) int {
+	switch {
+	case len(args) == 1 && (args[0] == "--help" || args[0] == "-help" || args[0] == "-h"):
+		fmt.Fprint(stdout, usage)
+		return exitGood
+	case len(args) != 1 || strings.HasPrefix(args[0], "-"):
+		return misused(stderr, "check takes one FILE")
 	}
-	return true, oooi.Check(args[1], os.Stdout)
+	if err := oooi.Check(args[0], stdout); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitRefused
+	}
+	return exitGood
+}
+
+func misused(stderr io.Writer, why string) int {
+	fmt.Fprintln(stderr, why)
+	fmt.Fprint(stderr, usage)
+	return exitUsage
 }
 
 // corefile completes the environment and, without -conf, gives the built-in

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -297,6 +298,27 @@ func TestFile(t *testing.T) {
 
 	write(t, file, snap("v2", 2))
 	wait(t, states, "the same file again", func(s State) bool { return len(s.Problems) == 0 })
+}
+
+// What is no file of a snapshot's size is refused at once.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe, endless := filepath.Join(dir, "pipe"), filepath.Join(dir, "endless")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	f, err := os.Create(endless)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(1<<40))
+	require.NoError(t, f.Close())
+	for path, want := range map[string]string{
+		dir: "is no regular file", pipe: "is no regular file", "/dev/zero": "is no regular file",
+		endless: snapshot.ErrTooLarge.Error(), filepath.Join(dir, "none"): "file does not exist",
+	} {
+		first, _ := run(t, Options{File: path, Poll: time.Millisecond})
+		require.Nil(t, first.Config)
+		require.Len(t, first.Problems, 1)
+		require.Contains(t, first.Problems[0].Message, want)
+		require.NotContains(t, first.Problems[0].Message, dir, "messages hold nothing volatile")
+	}
 }
 
 // A mounted ConfigMap changes by a link that is swapped.

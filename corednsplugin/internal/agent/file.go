@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/densityops/oooi/corednsplugin/internal/agentpb"
@@ -36,7 +38,7 @@ func (f *fileReader) read() (s *agentpb.Snapshot, changed bool, err error) {
 	if f.last != nil && !f.gone && os.SameFile(f.last, info) && f.last.Size() == info.Size() && f.last.ModTime().Equal(info.ModTime()) {
 		return nil, false, nil
 	}
-	data, err := os.ReadFile(f.path)
+	data, err := ReadFile(f.path)
 	if err != nil {
 		changed, f.gone = !f.gone, true
 		return nil, changed, describe(err)
@@ -46,9 +48,37 @@ func (f *fileReader) read() (s *agentpb.Snapshot, changed bool, err error) {
 	return s, true, err
 }
 
+// errIrregular is returned for a pipe, which would be waited for, a device, which
+// may have no end, and a directory.
+var errIrregular = errors.New("is no regular file")
+
+// ReadFile reads a snapshot file as a whole. It neither waits nor reads more
+// than a snapshot can have.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s %w", path, errIrregular)
+	case info.Size() > snapshot.MaxBytes:
+		return nil, fmt.Errorf("%s: %w", path, snapshot.ErrTooLarge)
+	}
+	return io.ReadAll(io.LimitReader(f, snapshot.MaxBytes))
+}
+
 // describe leaves out what is volatile in a file error.
 func describe(err error) error {
 	switch {
+	case errors.Is(err, errIrregular):
+		return errors.New("file is no regular file")
+	case errors.Is(err, snapshot.ErrTooLarge):
+		return snapshot.ErrTooLarge
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("file does not exist")
 	case errors.Is(err, fs.ErrPermission):
@@ -75,7 +105,7 @@ func (a *Agent) loadState() *snapshot.Config {
 	if a.opts.StateDir == "" {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(a.opts.StateDir, stateFile))
+	data, err := ReadFile(filepath.Join(a.opts.StateDir, stateFile))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			log.Warningf("Reading the kept snapshot: %v", err)

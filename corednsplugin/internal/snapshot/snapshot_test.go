@@ -88,6 +88,38 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What somebody wrote wrongly by hand is named with its field and its value.
+func TestStrictErrorsNameFieldAndValue(t *testing.T) {
+	for _, tc := range []struct {
+		name, data string
+		want       []string
+	}{
+		{"a number for a string", "{\n \"dns\": {\"cidr\": 5}}", []string{"line 2:18", "cidr", "5"}},
+		{"an object for a list", `{"dns": {"records": {"name": "a"}}}`, []string{"line 1:21", `"records": {"name": "a"}`}},
+		{"a list for an object", `{"dns": ["a"]}`, []string{"line 1:9", `"dns": ["a"]`}},
+		{"a number in a list of strings", `{"dns": {"zones": ["a", 7]}}`, []string{"zones", "7"}},
+		{"a policy that is none", `{"dns": {"records": [{"name": "a", "vlan": {"policy": "Answer"}}]}}`, []string{"policy", "Answer"}},
+		{"a TTL below zero", `{"dns": {"ttlSeconds": -1}}`, []string{"ttlSeconds", "-1"}},
+		{"an unknown field", `{"dns": {"recrods": []}}`, []string{"unknown field", `"recrods": []`}},
+		{"a field twice", `{"dns": {"cidr": "a", "cidr": "b"}}`, []string{"duplicate", `"cidr": "b"`}},
+		{"two components", `{"dns": {}, "dhcp": {}}`, []string{`"dhcp"`, "already set"}},
+		{"a file that ends early", `{"dns": {"cidr": "192.0`, []string{"EOF"}},
+		{"something after the end", `{} x`, []string{"line 1:4", "x"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := snapshot.DecodeStrict([]byte(tc.data))
+			require.Error(t, err)
+			for _, w := range tc.want {
+				require.ErrorContains(t, err, w)
+			}
+			require.NotContains(t, err.Error(), "\u00a0")
+			require.Less(t, len(err.Error()), 250)
+		})
+	}
+	_, err := snapshot.DecodeStrict(example(t))
+	require.NoError(t, err)
+}
+
 func dnsConfig(change func(*agentpb.DNSConfig)) *agentpb.Snapshot {
 	c := &agentpb.DNSConfig{Cidr: "192.0.2.0/24", ServerIp: "192.0.2.3"}
 	change(c)
@@ -240,6 +272,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(pack(f, example(f)))
 	f.Add([]byte(`{"dns":{"cidr":"0.0.0.0/0","serverIp":"1.1.1.1","records":[{"name":"*."}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = snapshot.DecodeStrict(data)
 		s, err := snapshot.Decode(data)
 		if err != nil {
 			return
