@@ -25,7 +25,10 @@ type figures struct {
 	RTTP99    float64 `json:"rtt_p99_us"`
 	GBCPU     float64 `json:"gb_cpu_s"`
 	Gbps      float64 `json:"gbit_per_s"`
+	// IdleKB is what one more idle connection takes beside 2,000 others, AddedKB
+	// what each of those 2,000 added to a proxy that had free memory left.
 	IdleKB    float64 `json:"kb_per_idle_conn"`
+	AddedKB   float64 `json:"kb_added_per_idle_conn"`
 	BaseMB    float64 `json:"mb_idle"`
 }
 
@@ -155,9 +158,10 @@ func (r *running) figures() (figures, error) {
 		ConnCPU: middle(conn.perOp), PerSecond: middle(conn.rate), ConnP99: middle(conn.p99),
 		RTTCPU: middle(rtt.perOp), RTTP99: middle(rtt.p99), GBCPU: middle(bulk.perGB), Gbps: middle(bulk.gbps),
 	}
-	f.BaseMB = r.pss() / 1024
+	before := r.pss()
+	f.BaseMB = before / 1024
 	var err error
-	f.IdleKB, err = r.idle()
+	f.AddedKB, f.IdleKB, err = r.idle(before)
 	return f, err
 }
 
@@ -211,18 +215,18 @@ func (m meter) load(ctx context.Context, kind string, seconds float64, workers i
 
 const idleConnections = 2000
 
-// idle is what one more idle connection takes, in KB. The first thousands go
-// into what the loads before left free, so those that come after them count.
-func (m meter) idle() (float64, error) {
+// idle measures idle connections in KB each: the first ones go partly into what
+// the loads before left free, those that come after them show what one takes.
+func (m meter) idle(before float64) (first, next float64, err error) {
 	release, err := m.holdIdle()
 	defer release()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	before := m.pss()
+	middle := m.pss()
 	more, err := m.holdIdle()
 	defer more()
-	return (m.pss() - before) / idleConnections, err
+	return (middle - before) / idleConnections, (m.pss() - middle) / idleConnections, err
 }
 
 // holdIdle opens idle connections and keeps them until it is told to release them.
