@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,10 +15,15 @@ import (
 	"github.com/densityops/oooi/dhcpd/internal/version"
 )
 
-const usage = `usage: dhcpd serve [flags]   serve one network (dhcpd serve --help)
-       dhcpd check FILE      say whether a snapshot can be served
-       dhcpd leases [flags]  list what the journal holds (dhcpd leases --help)
-       dhcpd --version
+const usage = `usage: dhcpd COMMAND
+
+  serve      serve one network from a snapshot file, the operator's stream, or both
+  check      say whether a snapshot file can be served, and what is wrong with it
+  leases     list what the lease journal holds, also beside a running server
+  --version  print the module's version and the contract
+
+Every command has --help. Exit status: 0 all is well, 1 the input was refused
+or the work failed, 2 the command was called wrongly.
 `
 
 func main() {
@@ -38,7 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	switch args[0] {
 	case "serve":
-		return serve(args[1:], stderr)
+		return serve(args[1:], stdout, stderr)
 	case "check":
 		return app.Check(args[1:], stdout, stderr)
 	case "leases":
@@ -46,18 +50,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "--version", "-version", "version":
 		fmt.Fprintf(stdout, "dhcpd %s %s\n", version.Module, version.Contract)
 		return 0
+	case "--help", "-help", "-h", "help":
+		fmt.Fprint(stdout, usage)
+		return 0
 	}
-	fmt.Fprint(stderr, usage)
+	fmt.Fprintf(stderr, "unknown command %q\n%s", args[0], usage)
 	return 2
 }
 
-func serve(args []string, stderr io.Writer) int {
-	opts, err := app.ParseOptions(args, os.LookupEnv, stderr)
-	if err != nil {
-		if !errors.Is(err, app.ErrUsage) {
-			fmt.Fprintln(stderr, err)
-		}
-		return 2
+func serve(args []string, stdout, stderr io.Writer) int {
+	opts, code := app.ParseOptions(args, os.LookupEnv, stdout, stderr)
+	if code >= 0 {
+		return code
 	}
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: opts.LogLevel}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

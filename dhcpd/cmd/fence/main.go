@@ -37,11 +37,12 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 		fmt.Fprintf(stdout, "fence %s %s\n", version.Module, version.Contract)
 		return 0
 	}
-	o, err := parse(args, env, stderr)
+	o, err := parse(args, env, stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
 	if err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, err)
-		}
+		fmt.Fprintln(stderr, err)
 		return 2
 	}
 	device, prefix, err := deviceOf(o.server)
@@ -57,9 +58,12 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 	return 0
 }
 
+// parse reads flags, and the environment for those that are not given. Help goes
+// to out.
 func parse(args []string, env func(string) (string, bool), out io.Writer) (options, error) {
 	fs := flag.NewFlagSet("fence", flag.ContinueOnError)
-	fs.SetOutput(out)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
 	server, _ := env("OOOI_SERVER_IP")
 	limit := strconv.Itoa(defaultMaxConnections)
 	if v, ok := env("OOOI_MAX_CONNECTIONS_PER_SOURCE"); ok {
@@ -68,7 +72,15 @@ func parse(args []string, env func(string) (string, bool), out io.Writer) (optio
 	fs.StringVar(&server, "server-ip", server, "the pod's `IP` on the VLAN (OOOI_SERVER_IP)")
 	fs.StringVar(&limit, "max-connections-per-source", limit, "TCP connections that one source may have open, 0 = no limit (OOOI_MAX_CONNECTIONS_PER_SOURCE)")
 	if err := fs.Parse(args); err != nil {
-		return options{}, errors.Join(flag.ErrHelp, err) // the flag set has said it
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(out, "usage: fence --server-ip IP [flags]")
+			fs.SetOutput(out)
+			fs.PrintDefaults()
+		}
+		return options{}, err
+	}
+	if fs.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	ip, err := netip.ParseAddr(server)
 	if err != nil || !ip.Is4() {

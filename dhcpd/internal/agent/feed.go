@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ type Options struct {
 type Feed struct {
 	opts      Options
 	file      *agentpb.Snapshot
+	mark      []byte // its bytes
+	said      string // about it, last
 	stream    *agentpb.Snapshot
 	connected bool
 	inForce   *agentpb.Snapshot
@@ -75,17 +78,8 @@ func (f *Feed) Run(ctx context.Context, take func(*agentpb.Snapshot) error) erro
 	}
 	t := time.NewTicker(filePoll)
 	defer t.Stop()
-	mark := ""
-	said := ""
 	for {
-		if f.opts.File != "" {
-			if m, s, err := readFile(f.opts.File); err == nil && m != mark {
-				mark, f.file, said = m, s, ""
-			} else if err != nil && err.Error() != said {
-				said = err.Error()
-				f.opts.Log.Warn("snapshot file cannot be read", "err", err)
-			}
-		}
+		f.look()
 		f.apply(take)
 		select {
 		case <-ctx.Done():
@@ -116,21 +110,58 @@ func (f *Feed) apply(take func(*agentpb.Snapshot) error) {
 	f.observed.Store(s.GetVersion())
 }
 
-// readFile reads the file; mark is its content.
-func readFile(path string) (mark string, s *agentpb.Snapshot, err error) {
+// look reads the mounted file, if it has changed. One that cannot be read
+// leaves the last good one in its place.
+func (f *Feed) look() {
+	if f.opts.File == "" {
+		return
+	}
+	b, err := ReadFile(f.opts.File)
+	if err == nil {
+		if f.mark != nil && bytes.Equal(b, f.mark) {
+			return
+		}
+		f.mark = b
+		var s *agentpb.Snapshot
+		if s, err = config.Decode(b); err == nil {
+			f.file, f.said = s, ""
+			return
+		}
+	}
+	if err.Error() != f.said {
+		f.said = err.Error()
+		f.opts.Log.Warn("snapshot file cannot be read", "err", err)
+	}
+}
+
+// ReadFile reads a snapshot's bytes. It refuses what is no regular file, and so
+// never waits for somebody to write into a pipe.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading snapshot: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("reading snapshot: %s is no regular file (%s)", path, info.Mode())
+	case info.Size() > config.MaxSnapshot:
+		return nil, fmt.Errorf("reading snapshot: %s is larger than %d bytes", path, config.MaxSnapshot)
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", nil, fmt.Errorf("reading snapshot: %w", err)
+		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
-	s, err = config.Decode(b)
-	return string(b), s, err
+	return b, nil
 }
 
 func (f *Feed) loadSaved() *agentpb.Snapshot {
 	if f.opts.StateDir == "" {
 		return nil
 	}
-	_, s, err := readFile(filepath.Join(f.opts.StateDir, savedName))
+	b, err := ReadFile(filepath.Join(f.opts.StateDir, savedName))
+	var s *agentpb.Snapshot
+	if err == nil {
+		s, err = config.Decode(b)
+	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil

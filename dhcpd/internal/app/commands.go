@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -12,39 +13,78 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/densityops/oooi/dhcpd/internal/agent"
 	"github.com/densityops/oooi/dhcpd/internal/config"
 	"github.com/densityops/oooi/dhcpd/internal/journal"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
 
-// Check says whether a snapshot can be served, and what is wrong with it.
-// Problems alone do not fail it: the rest is served.
+// What the commands return to the shell.
+const (
+	good    = 0
+	refused = 1 // the input cannot be used, or not all of it
+	misused = 2 // the command line cannot be understood
+)
+
+// parse reads a command's flags. It says what to return where that is the end
+// of it: help that was asked for is an answer, not an error.
+func parse(fs *flag.FlagSet, args []string, usage string, stdout, stderr io.Writer) (int, bool) {
+	fs.Usage = func() {
+		fmt.Fprintf(fs.Output(), "usage: %s\n", usage)
+		fs.PrintDefaults()
+	}
+	var said bytes.Buffer
+	fs.SetOutput(&said)
+	err := fs.Parse(args)
+	to, code := stderr, misused
+	switch {
+	case err == nil:
+		return good, false
+	case errors.Is(err, flag.ErrHelp):
+		to, code = stdout, good
+	}
+	_, _ = said.WriteTo(to) // there is nobody else to tell
+	return code, true
+}
+
+// Check says whether a snapshot can be served as it is, and names every field
+// that it cannot. Unlike a server, which must take a later operator's snapshot,
+// it refuses fields that it does not know.
 func Check(args []string, stdout, stderr io.Writer) int {
-	if len(args) != 1 {
-		fmt.Fprintln(stderr, "usage: dhcpd check FILE")
-		return 2
+	fs := flag.NewFlagSet("dhcpd check", flag.ContinueOnError)
+	if code, done := parse(fs, args, "dhcpd check FILE", stdout, stderr); done {
+		return code
 	}
-	b, err := os.ReadFile(args[0])
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
+	if fs.NArg() != 1 {
+		fmt.Fprintf(stderr, "want one FILE, got %d\nusage: dhcpd check FILE\n", fs.NArg())
+		return misused
 	}
-	s, err := config.Decode(b)
+	cfg, err := readStrictly(fs.Arg(0))
 	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
-	}
-	cfg, err := config.From(s)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
+		fmt.Fprintf(stderr, "%s: %v\n", fs.Arg(0), err)
+		return refused
 	}
 	total := lease.New(cfg.Lease, time.Unix(0, 0)).Stats().Total
 	fmt.Fprintf(stdout, "%s: server %s on %s, %d addresses\n", cfg.Version, cfg.ServerIP, cfg.Prefix, total)
 	for _, p := range cfg.Problems {
 		fmt.Fprintf(stdout, "%s: %s\n", p.Reason, p.Message)
 	}
-	return 0
+	if len(cfg.Problems) > 0 {
+		return refused
+	}
+	return good
+}
+
+func readStrictly(path string) (*config.Config, error) {
+	b, err := agent.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := config.DecodeStrict(b)
+	if err != nil {
+		return nil, err
+	}
+	return config.From(s)
 }
 
 // stateNames are the states as `dhcpd leases` shows them.
@@ -64,12 +104,19 @@ type row struct {
 // Leases lists what the journal of a state directory holds.
 func Leases(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("dhcpd leases", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	dir, _ := env("OOOI_STATE_DIR")
 	fs.StringVar(&dir, "state-dir", cmp.Or(dir, "/var/lib/oooi"), "`DIR` of the lease journal (OOOI_STATE_DIR)")
-	output := fs.String("output", "table", "table or json")
-	if err := fs.Parse(args); err != nil {
-		return 2
+	output := fs.String("output", "table", "`FORMAT`: table or json")
+	if code, done := parse(fs, args, "dhcpd leases [flags]", stdout, stderr); done {
+		return code
+	}
+	switch {
+	case fs.NArg() > 0:
+		fmt.Fprintf(stderr, "unexpected argument %q\n", fs.Arg(0))
+		return misused
+	case *output != "table" && *output != "json":
+		fmt.Fprintf(stderr, "--output %q: want table or json\n", *output)
+		return misused
 	}
 	found, err := journal.Read(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -77,12 +124,20 @@ func Leases(args []string, env func(string) (string, bool), stdout, stderr io.Wr
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
-		return 1
+		return refused
 	}
 	if found.Damaged {
 		fmt.Fprintln(stderr, "the journal is damaged; what could be read follows")
 	}
-	return show(rows(found.Records), *output, stdout, stderr)
+	write := table
+	if *output == "json" {
+		write = asJSON
+	}
+	if err := write(stdout, rows(found.Records)); err != nil {
+		fmt.Fprintln(stderr, err)
+		return refused
+	}
+	return good
 }
 
 func rows(records []lease.Record) []row {
@@ -112,28 +167,17 @@ func rows(records []lease.Record) []row {
 	return out
 }
 
-func show(rows []row, output string, stdout, stderr io.Writer) int {
-	switch output {
-	case "json":
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(rows); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 1
-		}
-		return 0
-	case "table":
-		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "IP\tSTATE\tMAC\tUNTIL\tVM")
-		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.IP, r.State, r.MACAddress, r.Until, r.VM)
-		}
-		if err := w.Flush(); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 1
-		}
-		return 0
+func asJSON(w io.Writer, rows []row) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(rows)
+}
+
+func table(out io.Writer, rows []row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "IP\tSTATE\tMAC\tUNTIL\tVM")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.IP, r.State, r.MACAddress, r.Until, r.VM)
 	}
-	fmt.Fprintf(stderr, "--output %q: want table or json\n", output)
-	return 2
+	return w.Flush()
 }

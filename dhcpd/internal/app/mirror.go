@@ -71,12 +71,33 @@ type mirror struct {
 	began     time.Time
 	renewAt   time.Time
 	retryAt   time.Time
-	written   string // what was written last, figures aside
+	written   facts // what was written last, figures aside
 	figures   string
+	listed    listing
 	figuresAt time.Time
 	gen       uint64
 	genAt     time.Time // when gen was seen to differ, zero = it does not
 	said      string
+}
+
+// facts are what the status says, as JSON, but for mere figures.
+type facts struct{ bindings, rest string }
+
+// listing is the bindings of one generation of the table: thousands of them are
+// too many to be listed at each turn.
+type listing struct {
+	bindings []report.Binding
+	json     string // empty = not listed yet
+	gen      uint64
+}
+
+func (l *listing) update(t *lease.Table) {
+	if l.json != "" && l.gen == t.Generation() {
+		return
+	}
+	l.gen, l.bindings = t.Generation(), toBindings(t.Bindings())
+	b, _ := json.Marshal(l.bindings) // plain structs always encode
+	l.json = string(b)
 }
 
 func (a *App) newMirror(srv *server.Server, complete bool) (*mirror, error) {
@@ -211,7 +232,7 @@ func (m *mirror) lost() {
 	m.allow(false)
 	m.srv.Do(func(t *lease.Table, _ time.Time) { t.Relinquish() })
 	m.merged, m.claimed, m.complete = false, false, false
-	m.written = ""
+	m.written = facts{}
 	m.app.forbidClaims()
 	removeKept(m.app.opts.StateDir)
 }
@@ -256,7 +277,8 @@ func (m *mirror) gather(may bool) (agent report.Agent, blocks []lease.Range, gen
 		}
 		blocks, low = t.Blocks(), t.Unconfirmed() || may && !m.allocates
 		gen = t.Generation()
-		agent = m.app.agent(t, problems)
+		m.listed.update(t)
+		agent = m.app.agent(t, problems, m.listed.bindings)
 	})
 	agent.Blocks = toBlocks(blocks)
 	return agent, blocks, gen, low
@@ -269,9 +291,9 @@ func (m *mirror) store(ctx context.Context, agent report.Agent) error {
 	if err != nil {
 		return err
 	}
-	if other := s.Agent.Holder; other != "" && other != m.app.holder && m.written != "" {
+	if other := s.Agent.Holder; other != "" && other != m.app.holder && m.written != (facts{}) {
 		// Find out who has the Lease.
-		m.merged, m.written, m.renewAt = false, "", time.Time{}
+		m.merged, m.written, m.renewAt = false, facts{}, time.Time{}
 		return fmt.Errorf("status was written by %s", other)
 	}
 	_, err = m.status.Write(ctx, agent, s.ResourceVersion)
@@ -280,36 +302,36 @@ func (m *mirror) store(ctx context.Context, agent report.Agent) error {
 
 // due says whether the status must be written now.
 func (m *mirror) due(agent report.Agent, gen uint64, low bool, now time.Time) bool {
-	facts, figures := split(agent)
+	says, figures := m.split(agent)
 	if gen != m.gen && m.genAt.IsZero() {
 		m.genAt = now
 	}
 	switch {
-	case m.written == "" || low:
+	case m.written == (facts{}) || low:
 		return true
-	case facts != m.written && gen == m.gen:
+	case says != m.written && gen == m.gen:
 		return true
-	case facts != m.written && now.Sub(m.genAt) >= bindingsAfter:
+	case says != m.written && now.Sub(m.genAt) >= bindingsAfter:
 		return true
-	case facts == m.written && gen != m.gen:
+	case says == m.written && gen != m.gen:
 		m.gen, m.genAt = gen, time.Time{}
 	}
 	return figures != m.figures && now.Sub(m.figuresAt) >= figuresAfter
 }
 
 func (m *mirror) noteWritten(agent report.Agent, gen uint64, now time.Time) {
-	m.written, m.figures = split(agent)
+	m.written, m.figures = m.split(agent)
 	m.figuresAt, m.gen, m.genAt, m.said = now, gen, time.Time{}, ""
 	m.app.metrics.Status(time.Now())
 }
 
 // split parts what must be written at once from what may wait.
-func split(agent report.Agent) (facts, figures string) {
+func (m *mirror) split(agent report.Agent) (facts, string) {
 	pool := agent.Pool
-	agent.Pool = nil
-	a, _ := json.Marshal(agent) // plain structs always encode
-	b, _ := json.Marshal(pool)
-	return string(a), string(b)
+	agent.Pool, agent.Bindings = nil, nil
+	rest, _ := json.Marshal(agent) // plain structs always encode
+	figures, _ := json.Marshal(pool)
+	return facts{bindings: m.listed.json, rest: string(rest)}, string(figures)
 }
 
 // farewell mirrors all and names no block, so that a successor has nothing to
@@ -325,7 +347,7 @@ func (m *mirror) farewell(ctx context.Context) {
 	var agent report.Agent
 	m.srv.Do(func(t *lease.Table, _ time.Time) {
 		t.Relinquish()
-		agent = m.app.agent(t, problems)
+		agent = m.app.agent(t, problems, toBindings(t.Bindings()))
 		agent.Blocks = toBlocks(t.Blocks())
 	})
 	err := m.finalWrite(ctx, agent)

@@ -10,10 +10,6 @@ import (
 	"strings"
 )
 
-// ErrUsage is returned when the command line cannot be understood; what is
-// wrong was written already.
-var ErrUsage = errors.New("usage")
-
 // Options are the flags of `dhcpd serve`.
 type Options struct {
 	Snapshot   string
@@ -34,10 +30,11 @@ type Options struct {
 }
 
 // ParseOptions reads flags, and the environment for those that are not given.
-func ParseOptions(args []string, env func(string) (string, bool), out io.Writer) (Options, error) {
+// If that is the end of it, it has said why, and what to return is not
+// negative.
+func ParseOptions(args []string, env func(string) (string, bool), stdout, stderr io.Writer) (Options, int) {
 	var o Options
 	fs := flag.NewFlagSet("dhcpd serve", flag.ContinueOnError)
-	fs.SetOutput(out)
 	var child, fence, level string
 	type variable struct{ name, env string }
 	var known []variable
@@ -59,8 +56,8 @@ func ParseOptions(args []string, env func(string) (string, bool), out io.Writer)
 	add(&fence, "fence", "OOOI_FENCE", "", "`on|off`: whether the fence runs in this pod; off = look at forwarding instead")
 	add(&o.Objects, "objects", "OOOI_OBJECTS", "", "`DIR` with virtual machines as YAML, instead of a cluster")
 	add(&level, "log-level", "OOOI_LOG_LEVEL", "info", "`LEVEL`: debug, info, warn or error")
-	if err := fs.Parse(args); err != nil {
-		return o, errors.Join(ErrUsage, err)
+	if code, done := parse(fs, args, "dhcpd serve [flags]", stdout, stderr); done {
+		return o, code
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -69,7 +66,11 @@ func ParseOptions(args []string, env func(string) (string, bool), out io.Writer)
 			_ = fs.Set(v.name, value) // strings take anything
 		}
 	}
-	return o, o.finish(child, fence, level, fs.Args())
+	if err := o.finish(child, fence, level, fs.Args()); err != nil {
+		fmt.Fprintln(stderr, err)
+		return o, misused
+	}
+	return o, -1
 }
 
 // finish checks what flag cannot.

@@ -26,7 +26,7 @@ const (
 )
 
 // agent makes the status. The caller must be inside of srv.Do.
-func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
+func (a *App) agent(t *lease.Table, problems []report.Problem, bindings []report.Binding) report.Agent {
 	cfg := a.cfg.Load()
 	s := t.Stats()
 	return report.Agent{
@@ -40,7 +40,7 @@ func (a *App) agent(t *lease.Table, problems []report.Problem) report.Agent {
 			Total: s.Total, Active: s.Active, Free: s.Free, Declined: s.Declined, Conflicts: s.Conflicts,
 			ActiveOfTotal: fmt.Sprintf("%d/%d", s.Active, s.Total),
 		},
-		Bindings: toBindings(t.Bindings()),
+		Bindings: bindings,
 	}
 }
 

@@ -15,30 +15,41 @@ import (
 	"github.com/densityops/oooi/dhcpd/internal/agentpb"
 )
 
-// maxSnapshot bounds an unpacked snapshot: a child resource is at most 1.5 MiB
+// MaxSnapshot bounds an unpacked snapshot: a child resource is at most 1.5 MiB
 // (etcd's limit), and protojson of the same data is of the same order.
-const maxSnapshot = 64 << 20
+const MaxSnapshot = 64 << 20
 
 // ErrNoDHCP is returned for a snapshot that was made for another component.
 var ErrNoDHCP = errors.New("snapshot holds no DHCP configuration")
 
-// Decode reads a snapshot file: protojson, plain or gzipped.
+// Decode reads a snapshot: protojson, plain or gzipped. A field that it does
+// not know is ignored, since a later operator's snapshot may have more.
 func Decode(data []byte) (*agentpb.Snapshot, error) {
+	return decode(data, protojson.UnmarshalOptions{DiscardUnknown: true})
+}
+
+// DecodeStrict also refuses a field that it does not know: in what a person has
+// written it is a mistake.
+func DecodeStrict(data []byte) (*agentpb.Snapshot, error) {
+	return decode(data, protojson.UnmarshalOptions{})
+}
+
+func decode(data []byte, how protojson.UnmarshalOptions) (*agentpb.Snapshot, error) {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) { // RFC 1952 section 2.3.1
 		zr, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
 			return nil, fmt.Errorf("unpacking snapshot: %w", err)
 		}
-		if data, err = io.ReadAll(io.LimitReader(zr, maxSnapshot+1)); err != nil {
+		if data, err = io.ReadAll(io.LimitReader(zr, MaxSnapshot+1)); err != nil {
 			return nil, fmt.Errorf("unpacking snapshot: %w", err)
 		}
 	}
-	if len(data) > maxSnapshot {
-		return nil, fmt.Errorf("snapshot is larger than %d bytes", maxSnapshot)
+	if len(data) > MaxSnapshot {
+		return nil, fmt.Errorf("snapshot is larger than %d bytes", MaxSnapshot)
 	}
 	s := &agentpb.Snapshot{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("parsing snapshot: %w", err)
+	if err := how.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("parsing snapshot: %w", located(data, err))
 	}
 	return s, nil
 }
