@@ -129,26 +129,25 @@ func (a *Applier) one(ctx context.Context, set Set, o client.Object) error {
 	return nil
 }
 
-// write applies u. A Deployment that somebody gave another strategy needs one
-// step more: the strategy's own settings are theirs, so to apply Recreate leaves
-// them there, and beside them it is invalid.
+// write applies u, which is then the object as it is. A Deployment that somebody
+// gave another strategy needs one step more: the strategy's own settings are
+// theirs, so to apply Recreate leaves them there, and beside them it is invalid.
 func (a *Applier) write(ctx context.Context, u *unstructured.Unstructured, exists bool) error {
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type")
-	applied := u.DeepCopy()
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), Owner, client.ForceOwnership)
-	if apierrors.IsInvalid(err) && exists && u.GetKind() == "Deployment" && strategy == "Recreate" {
-		target := u.DeepCopy()
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
-		if err := a.client.Patch(ctx, target, patch, Owner); err != nil {
-			return err
-		}
-		applied = u.DeepCopy()
-		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), Owner, client.ForceOwnership)
+	if !exists || u.GetKind() != "Deployment" || strategy != "Recreate" {
+		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
 	}
-	if err == nil {
-		u.Object = applied.Object
+	desired := u.DeepCopy()
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
+	if !apierrors.IsInvalid(err) {
+		return err
 	}
-	return err
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
+	if err := a.client.Patch(ctx, desired.DeepCopy(), patch, Owner); err != nil {
+		return err
+	}
+	u.Object = desired.Object
+	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
 }
 
 // desired strips o to what we want to own.
@@ -179,13 +178,14 @@ func (a *Applier) desired(set Set, o client.Object) (*unstructured.Unstructured,
 }
 
 // find asks the cache, and before an object is made the API server: the cache
-// sees only objects with our labels.
+// sees only objects with our labels. What it gives is the cache's own: caller must
+// not change it.
 func (a *Applier) find(ctx context.Context, k key) (client.Object, error) {
 	o, err := a.empty(k.kind)
 	if err != nil {
 		return nil, err
 	}
-	err = a.client.Get(ctx, k.name, o)
+	err = a.client.Get(ctx, k.name, o, client.UnsafeDisableDeepCopy)
 	if err == nil {
 		return o, nil
 	}

@@ -28,7 +28,7 @@ const (
 	// burst is waited for even after a quiet time: events seldom come alone.
 	burst = 10 * time.Millisecond
 	// single is how many hurried reconciles close together still count as single ones.
-	single = 2
+	single = 1
 	// calm is how long no hurried event has come when it is quiet again.
 	calm = longest + Interval
 )

@@ -143,13 +143,13 @@ func (c *Controller) label(ctx context.Context, infra *v1alpha1.Infra, p plan.Pl
 	return true, c.Applier.Label(ctx, ns, render.LabelNetworkPolicyGroup, render.NetworkPolicyGroupInternal)
 }
 
-// children reads how the children fare.
+// children reads how the children fare. The statuses are the cache's own.
 func (c *Controller) children(ctx context.Context, infra *v1alpha1.Infra) ([]child, error) {
 	var out []child
 	var errs []error
 	get := func(component string, o client.Object, st *v1alpha1.ComponentStatus) {
 		key := client.ObjectKey{Namespace: infra.Namespace, Name: infra.Name + "-" + component}
-		if err := c.Client.Get(ctx, key, o); err != nil {
+		if err := c.Client.Get(ctx, key, o, client.UnsafeDisableDeepCopy); err != nil {
 			if client.IgnoreNotFound(err) != nil {
 				errs = append(errs, fmt.Errorf("reading %s: %w", key, err))
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,7 +33,8 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		// What one Infra has taken another may have to do without, and the other way round.
 		Watches(&v1alpha1.Infra{}, everyInfra, builder.WithPredicates(claimsChanged())).
-		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Hurried, ofAttachment), builder.WithPredicates(attachmentChanged())).
+		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Hurried, ofAttachment), builder.WithPredicates(attachmentChanged(false))).
+		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Unhurried, ofAttachment), builder.WithPredicates(attachmentChanged(true))).
 		Watches(&v1alpha1.InfraClusterAttachment{}, everyInfra, builder.WithPredicates(attachmentClaimsChanged())).
 		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(func(o client.Object) any {
 			return bindingsOf(o)
@@ -127,14 +129,24 @@ func claimsChanged() predicate.Predicate {
 }
 
 // attachmentChanged leaves out what the Infra controller writes itself, and what
-// the attachment controller has not looked at yet: its word follows.
-func attachmentChanged() predicate.Predicate {
+// the attachment controller has not looked at yet: its word follows. planned
+// picks what was planned from the board before it was written; there is no hurry.
+func attachmentChanged(planned bool) predicate.Predicate {
 	return observed(func(x, y *v1alpha1.InfraClusterAttachment) bool {
+		if planned != firstWritten(x, y) {
+			return false
+		}
 		return x.Status.ObservedGeneration != y.Status.ObservedGeneration || leaves(x, y) ||
 			!reflect.DeepEqual(x.Status.Observed, y.Status.Observed) ||
 			!reflect.DeepEqual(x.Status.AppsIngressStatus, y.Status.AppsIngressStatus) ||
 			!reflect.DeepEqual(statuses(x), statuses(y))
 	})
+}
+
+// firstWritten: the first status of a generation that has the Infra's word in it.
+func firstWritten(x, y *v1alpha1.InfraClusterAttachment) bool {
+	word := meta.FindStatusCondition(y.Status.Conditions, v1alpha1.ConditionProgrammed)
+	return x.Status.ObservedGeneration != y.Status.ObservedGeneration && word != nil && word.ObservedGeneration == y.Generation
 }
 
 func leaves(x, y *v1alpha1.InfraClusterAttachment) bool {
