@@ -188,7 +188,8 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // look ends the session when the address has moved to another device, or the
-// device was made anew, and keeps asking who else has our address.
+// device was made anew, and keeps asking who else has our address and whether
+// routes lead to all relays.
 func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 	for wait(ctx, lookEvery) == nil {
 		dev, err := FindDevice(s.serverIP())
@@ -201,6 +202,7 @@ func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 		if c.arp != nil {
 			c.arp.ask(unspecified, ip)
 		}
+		s.checkRelays(dev)
 	}
 	return nil
 }

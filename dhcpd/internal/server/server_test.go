@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -267,6 +268,36 @@ func TestARelayIsAnsweredOnPort67(t *testing.T) {
 	l.send(relay, "192.0.2.250", serverIP, message(t, station(2), dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IP{192, 0, 2, 251})))
 	l.silence(300 * time.Millisecond)
 	require.Equal(t, 1, l.count("discover unknown_relay"))
+}
+
+// behaviour C8, hazard 58: a relay of another network that no route leads to is
+// reported, and no longer once there is one.
+func TestARelayWithoutARouteIsReported(t *testing.T) {
+	if !netns.Enter(t) {
+		return
+	}
+	l := newLAN(t, nil)
+	l.server.Configure(configure(t, func(c *agentpb.DHCPConfig) { c.Relays = []string{"192.0.2.250", "203.0.113.1", "203.0.113.2"} }))
+	told := func() string {
+		for _, p := range l.server.Problems() {
+			if p.Reason == "NoVLANRoute" {
+				return p.Message
+			}
+		}
+		return ""
+	}
+	// Another device's default route, as a pod has it, does not count.
+	netns.Run(t, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0far")
+	netns.Run(t, "ip", "link", "set", "eth0far", "up")
+	netns.Run(t, "ip", "addr", "add", "10.128.0.9/24", "dev", "eth0")
+	netns.Run(t, "ip", "link", "set", "eth0", "up")
+	netns.Run(t, "ip", "route", "add", "default", "via", "10.128.0.1")
+	require.Eventually(t, func() bool { return strings.Contains(told(), "203.0.113.1, 203.0.113.2,") }, 8*time.Second, 10*time.Millisecond)
+	require.NotContains(t, told(), "192.0.2.250", "it is on the link")
+	netns.Run(t, "ip", "route", "add", "203.0.113.1/32", "via", "192.0.2.1")
+	require.Eventually(t, func() bool { return strings.Contains(told(), "relays 203.0.113.2,") }, 8*time.Second, 10*time.Millisecond)
+	netns.Run(t, "ip", "route", "add", "203.0.113.0/24", "dev", "vlan")
+	require.Eventually(t, func() bool { return told() == "" }, 8*time.Second, 10*time.Millisecond)
 }
 
 // behaviour C10, case C09: what is malformed or spoofed is dropped and counted.

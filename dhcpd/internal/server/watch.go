@@ -36,6 +36,7 @@ type watch struct {
 	servers  map[string]time.Time // other DHCP servers
 	owners   map[string]time.Time // other stations with our address
 	declines map[string]time.Time // machines' addresses that were declined
+	lost     []string             // relays that no route leads to
 }
 
 func (w *watch) init() {
@@ -98,6 +99,9 @@ func (s *Server) Problems() []config.Problem {
 	}
 	if l := recent(s.watch.declines, now, remember); len(l) > 0 {
 		add("AddressDeclined", "machines found their addresses in use by another station: "+strings.Join(l, ", "))
+	}
+	if len(s.watch.lost) > 0 {
+		out = append(out, lostRelays(s.watch.lost))
 	}
 	if s.opts.Journal != nil && s.opts.Journal.Err() != nil {
 		add("JournalUnwritable", "leases cannot be stored, so new clients get no address; known ones are served")
