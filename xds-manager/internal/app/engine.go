@@ -29,6 +29,7 @@ const (
 	ReasonEndpointUnresolved  = "EndpointUnresolved"
 	ReasonSnapshotNotKept     = "SnapshotNotKept"
 	ReasonTranslationRejected = "TranslationRejected"
+	ReasonVIPUnreachable      = "VIPUnreachable"
 )
 
 const (
@@ -69,12 +70,13 @@ type engine struct {
 	kept        string
 	announced   netip.Addr
 	lastEnv     translate.Env
+	prober      *prober
 }
 
 func newEngine(a *App) *engine {
 	e := &engine{
 		app: a, logger: a.o.Logger, kick: make(chan struct{}, 1), problems: map[string][]routes.Problem{},
-		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1), health: newHealth(),
+		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1), health: newHealth(), prober: newProber(),
 	}
 	e.health.turn(time.Now())
 	return e
@@ -132,6 +134,8 @@ func (e *engine) run(ctx context.Context) error {
 		case l := <-e.lookups:
 			e.resolving = false
 			e.take(l)
+		case answers := <-e.prober.answers:
+			e.prober.take(answers)
 		}
 	}
 }
@@ -164,6 +168,8 @@ func (e *engine) pass(ctx context.Context) {
 	if e.snapshot != nil {
 		e.startLookups(ctx)
 		e.publish(ctx)
+		e.prober.start(ctx, time.Now(), vips(e.table))
+		e.set("probe", e.prober.problems(e.table))
 		e.keep(u, state)
 	}
 	e.set("envoy", rejected(state.Rejections))
