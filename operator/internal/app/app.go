@@ -25,14 +25,11 @@ import (
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/controller/attachment"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
-	"github.com/densityops/oooi/operator/internal/controller/dhcpserver"
-	"github.com/densityops/oooi/operator/internal/controller/dnsserver"
 	"github.com/densityops/oooi/operator/internal/controller/infra"
 	"github.com/densityops/oooi/operator/internal/controller/ingress"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/notify"
 	"github.com/densityops/oooi/operator/internal/controller/policy"
-	"github.com/densityops/oooi/operator/internal/controller/proxyserver"
 	"github.com/densityops/oooi/operator/internal/controller/workload"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/hosted"
@@ -175,13 +172,13 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	}
 	tell := notify.Notifier{Recorder: mgr.GetEventRecorder("oooi-operator"), Count: set.Changed}
 	a.rollouts = workload.NewRollouts(time.Now)
-	if err := setUpChild(a, dhcpserver.Kind(), applier, reader, tell, again.channel(0)); err != nil {
+	if err := setUpChild(a, workload.DHCP(), applier, reader, tell, again.channel(0)); err != nil {
 		return err
 	}
-	if err := setUpChild(a, dnsserver.Kind(), applier, reader, tell, again.channel(1)); err != nil {
+	if err := setUpChild(a, workload.DNS(), applier, reader, tell, again.channel(1)); err != nil {
 		return err
 	}
-	if err := setUpChild(a, proxyserver.Kind(), applier, reader, tell, again.channel(2)); err != nil {
+	if err := setUpChild(a, workload.Proxy(), applier, reader, tell, again.channel(2)); err != nil {
 		return err
 	}
 	infras := &infra.Controller{

@@ -15,7 +15,7 @@ func (p Plan) Conditions() []metav1.Condition {
 	out := []metav1.Condition{
 		provisioned(v1alpha1.ConditionDHCPProvisioned, p.DHCP.Action, p.DHCP.Reason),
 		provisioned(v1alpha1.ConditionDNSProvisioned, p.DNS.Action, p.DNS.Reason),
-		provisioned(v1alpha1.ConditionProxyProvisioned, p.Proxy.Action, p.Proxy.Reason),
+		p.proxyProvisioned(),
 		p.retained(),
 		p.duplicateSource(),
 		p.degraded(),
@@ -38,6 +38,16 @@ func provisioned(kind string, action Action, reason Reason) metav1.Condition {
 		return condition(kind, true, Reason{v1alpha1.ReasonReconciliationSucceeded, "provisioned as declared"})
 	}
 	return condition(kind, false, reason)
+}
+
+// proxyProvisioned says why a proxy that is provisioned is not ready: proxyReady
+// needs a route (behaviour H1).
+func (p Plan) proxyProvisioned() metav1.Condition {
+	out := provisioned(v1alpha1.ConditionProxyProvisioned, p.Proxy.Action, p.Proxy.Reason)
+	if p.Proxy.Action == Apply && !p.ComponentStatus().ProxyReady {
+		out.Message += "; it has no route yet, so componentStatus.proxyReady is false"
+	}
+	return out
 }
 
 // retained names the disabled components whose resources are kept (behaviour B7).

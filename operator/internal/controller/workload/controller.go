@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	agentv1 "github.com/densityops/oooi/operator/api/agent/v1"
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/agent"
 	"github.com/densityops/oooi/operator/internal/apply"
@@ -25,29 +24,6 @@ import (
 
 // Finalizer is set on a child that has objects where owner references do not reach.
 const Finalizer = "hostedcluster.densityops.com/child"
-
-// Kind is what differs between the children.
-type Kind[T client.Object] struct {
-	// Component is "dhcp", "dns" or "proxy"; Rank orders roll-outs within an
-	// Infra: a listener comes before the answers that lead to it.
-	Component string
-	Rank      int
-	New       func() T
-	List      func(context.Context, client.Reader, ...client.ListOption) ([]T, error)
-	Encode    func(T) (*agentv1.Snapshot, error)
-	Render    func(T, render.Options) []render.Object
-	Status    func(T) *v1alpha1.ComponentStatus
-	// Agent is nil where the agent has not reported yet.
-	Agent func(T) *v1alpha1.AgentStatus
-	// InForce is the version that serves.
-	InForce func(T) string
-	// Network is the NetworkAttachmentDefinition and the address on it.
-	Network func(T) (nad types.NamespacedName, serverIP string)
-	// Fence says whether the component's SCC lets the fence run.
-	Fence func(render.Options) bool
-	// Scopes are the kinds to prune, also outside the child's namespace.
-	Scopes func(T) []apply.Scope
-}
 
 // NetworkAttachments tells whether a NetworkAttachmentDefinition exists.
 type NetworkAttachments interface {
@@ -115,7 +91,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, child T) (reconcile.Resul
 	writer := status.Everything(c.Client, status.OwnerController, []string{"agent"}, nil)
 	statusErr := writer.Patch(ctx, before, after)
 	if c.Events != nil && statusErr == nil {
-		c.Events(after, c.Kind.Status(before), c.Kind.Status(after))
+		c.Events(after, c.Kind.View(before).Status, c.Kind.View(after).Status)
 	}
 	return outcome.Result(workErr, statusErr, recheck)
 }
@@ -129,7 +105,7 @@ func (c *Controller[T]) work(ctx context.Context, child T) (seen, error) {
 		s, readErr := c.observe(ctx, child, nil)
 		return s, errors.Join(outcome.Invalid{Reason: v1alpha1.ReasonInvalidConfiguration, Message: err.Error()}, readErr)
 	}
-	c.Kind.Status(child).SnapshotVersion = snapshot.GetVersion()
+	c.Kind.View(child).Status.SnapshotVersion = snapshot.GetVersion()
 	file, err := agent.File(snapshot)
 	if err != nil {
 		return seen{}, fmt.Errorf("encoding the snapshot: %w", err)
@@ -167,7 +143,7 @@ func (c *Controller[T]) apply(ctx context.Context, child T, objects, keep []clie
 		}
 	}
 	return c.Applier.Set(ctx, apply.Set{
-		Owner: child, Identity: render.Identity(child), Objects: objects, Keep: keep, Prune: c.Kind.Scopes(child),
+		Owner: child, Identity: render.Identity(child), Objects: objects, Keep: keep, Prune: append(c.Kind.own(child), c.Kind.foreign()...),
 	})
 }
 
@@ -177,13 +153,7 @@ func (c *Controller[T]) release(ctx context.Context, child T) error {
 	if !controllerutil.ContainsFinalizer(child, Finalizer) {
 		return nil
 	}
-	var beyond []apply.Scope
-	for _, scope := range c.Kind.Scopes(child) {
-		if scope.Namespace != child.GetNamespace() {
-			beyond = append(beyond, scope)
-		}
-	}
-	if err := c.Applier.Remove(ctx, render.Identity(child), beyond...); err != nil {
+	if err := c.Applier.Remove(ctx, render.Identity(child), c.Kind.foreign()...); err != nil {
 		return err
 	}
 	return finalizer.Set(ctx, c.Client, child, Finalizer, false)
@@ -200,8 +170,8 @@ func deploymentOf(objects []render.Object) *appsv1.Deployment {
 
 // observe reads the workload as it is.
 func (c *Controller[T]) observe(ctx context.Context, child T, wanted *appsv1.Deployment) (seen, error) {
-	s := seen{}
-	s.nad, s.serverIP = c.Kind.Network(child)
+	view := c.Kind.View(child)
+	s := seen{nad: view.Network, serverIP: view.ServerIP}
 	s.nadExists, s.nadKnown = c.Networks.NetworkAttachment(ctx, s.nad)
 	if wanted == nil {
 		return s, nil

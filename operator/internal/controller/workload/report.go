@@ -17,17 +17,18 @@ import (
 // report makes the child's conditions from what was seen. The error is a wait,
 // where nothing will wake the controller.
 func (c *Controller[T]) report(child T, s seen, workErr error) (T, error) {
-	st := c.Kind.Status(child)
+	view := c.Kind.View(child)
+	st := view.Status
 	st.ObservedGeneration = child.GetGeneration()
 	workload := c.workloadCondition(s, workErr)
 	network := networkCondition(s)
-	config := configCondition(st.SnapshotVersion, c.Kind.InForce(child), c.Kind.Agent(child))
+	config := configCondition(st.SnapshotVersion, view.InForce, view.Agent)
 	for _, cond := range []metav1.Condition{
 		workload, network, config,
 		readyCondition(workload, network, workErr),
 		availableCondition(s, network, config),
-		progressingCondition(s, st.SnapshotVersion, c.Kind.InForce(child)),
-		degradedCondition(workErr, c.Kind.Agent(child)),
+		progressingCondition(s, st.SnapshotVersion, view.InForce),
+		degradedCondition(workErr, view.Agent),
 	} {
 		cond.ObservedGeneration = child.GetGeneration()
 		meta.SetStatusCondition(&st.Conditions, cond)

@@ -7,6 +7,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -78,7 +80,8 @@ func (c *Controller[T]) agentChanged() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return true }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(T), e.ObjectNew.(T)
-			return c.Kind.InForce(before) != c.Kind.InForce(after) || !sameAgent(c.Kind.Agent(before), c.Kind.Agent(after)) ||
+			was, is := c.Kind.View(before), c.Kind.View(after)
+			return was.InForce != is.InForce || !sameAgent(was.Agent, is.Agent) ||
 				after.GetDeletionTimestamp() != nil || len(before.GetFinalizers()) != len(after.GetFinalizers())
 		},
 	}
@@ -108,7 +111,7 @@ func (c *Controller[T]) inNamespace(ctx context.Context, o client.Object) []reco
 func (c *Controller[T]) onNetwork(ctx context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, child := range c.list(ctx, "") {
-		if nad, _ := c.Kind.Network(child); nad == client.ObjectKeyFromObject(o) {
+		if c.Kind.View(child).Network == client.ObjectKeyFromObject(o) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(child)})
 		}
 	}
@@ -123,12 +126,18 @@ func (c *Controller[T]) all(ctx context.Context, namespace string) []reconcile.R
 	return out
 }
 
-// list gives the children of a namespace; none where the cache cannot say.
+// list gives the children of a namespace; none where the cache cannot say. They
+// are the cache's own.
 func (c *Controller[T]) list(ctx context.Context, namespace string) []T {
-	list, err := c.Kind.List(ctx, c.Client, client.InNamespace(namespace))
-	if err != nil {
+	list := c.Kind.NewList()
+	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing children")
 		return nil
 	}
-	return list
+	var out []T
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		out = append(out, o.(T))
+		return nil
+	})
+	return out
 }
