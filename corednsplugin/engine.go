@@ -66,7 +66,7 @@ func (e *engine) start() error {
 	}
 	e.apply(e.agent.Load())
 	e.wg.Go(func() { e.agent.Run(e.ctx, e.apply) })
-	e.wg.Go(e.watchUpstreams)
+	e.wg.Go(e.watch)
 	return nil
 }
 
@@ -166,11 +166,13 @@ func (e *engine) serve(before *serving, c snapshot.Config) {
 	log.Infof("Snapshot %s generation %d in force: %d names, %d upstreams", c.Version, c.Child.Generation, names(&c), len(addrs))
 }
 
-// watchUpstreams looks for what no snapshot tells: a resolv.conf that changes,
-// and upstreams that lead back to us.
-func (e *engine) watchUpstreams() {
+// watch looks for what no snapshot tells: a resolv.conf that changes, upstreams
+// that lead back to us, and the state of the pod's network.
+func (e *engine) watch() {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
+	network := time.NewTicker(10 * time.Second)
+	defer network.Stop()
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -178,6 +180,10 @@ func (e *engine) watchUpstreams() {
 		case now := <-t.C:
 			e.followResolvConf()
 			e.probeLoops(now)
+		case <-network.C:
+			e.mu.Lock()
+			e.report()
+			e.mu.Unlock()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,17 +17,50 @@ import (
 	"github.com/densityops/oooi/e2e/lab"
 )
 
-// Behaviour D7: 1000 changes under load, each of them a whole new snapshot that
-// also moves the upstream now and then. Nothing is lost, no answer is an error,
-// and the process is the same at the end.
-func TestThousandChangesUnderLoad(t *testing.T) {
-	const changes = 1000
+// Behaviour D7: 1000 changes of the snapshot file under load.
+func TestThousandChangesByFile(t *testing.T) {
 	r := idle(t)
-	snapshot := func(i int) {
+	thousandChanges(t, r, func(i int) {
 		t.Helper()
-		require.NoError(t, Replace(r.SnapshotFile(), manyNames(i)))
-	}
-	snapshot(0)
+		require.NoError(t, Replace(r.SnapshotFile(), manyNames(i).json()))
+	})
+}
+
+// Behaviour D7, architecture R2: the same by the stream alone. The operator that
+// sends them is a stand-in that speaks the contract (its own side is tested with
+// it): a change of the resource to the answer is measured in e2e/pods. Then the
+// operator dies and the server goes on; it is killed, too, and serves the last
+// snapshot of the stream from its disk.
+func TestThousandChangesByStream(t *testing.T) {
+	r := idle(t)
+	h := startHub(t, r)
+	r.Env = append(r.Env, h.env...)
+	thousandChanges(t, r, func(i int) { h.send(t, manyNames(i).message(i)) })
+	require.Regexp(t, `WATCH .*coredns.*agent\.v1.*ns.*dns`, h.Output())
+	out, err := r.Pod.Run(t.Context(), "curl", "-sf", "-m", "1", "http://"+PodIP+":9094/metrics")
+	require.NoError(t, err)
+	require.Contains(t, out, "\ncoredns_oooi_stream_connected 1\n")
+
+	require.NoError(t, h.Kill())
+	want := fmt.Sprintf("NOERROR 192.0.2.%d", 10+changes%200)
+	got, err := r.Dig(t.Context(), r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
+	require.NoError(t, err)
+	require.Equal(t, want, got, "without the operator")
+	require.NoError(t, r.CoreDNS.Kill())
+	require.NoError(t, r.Start(t.Context()))
+	got, err = r.Dig(t.Context(), r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
+	require.NoError(t, err)
+	require.Equal(t, want, got, "without the operator, after kill -9")
+}
+
+const changes = 1000
+
+// thousandChanges starts the server and changes all that it serves, its upstreams
+// too now and then, while dnsperf asks. Nothing is lost, no answer is an error,
+// and the process is the same at the end.
+func thousandChanges(t *testing.T, r *Rig, change func(i int)) {
+	t.Helper()
+	change(0)
 	require.NoError(t, r.Start(t.Context()))
 	pid, err := r.CoreDNS.PID()
 	require.NoError(t, err)
@@ -41,20 +75,33 @@ func TestThousandChangesUnderLoad(t *testing.T) {
 	require.NoError(t, err)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	took := make([]time.Duration, changes)
 	for i := range changes {
-		snapshot(i + 1)
+		change(i + 1)
 		began := time.Now()
 		for strings.Count(r.CoreDNS.Output(), "in force") < i+2 {
-			require.Less(t, time.Since(began), 2*time.Second, "change %d is not in force", i+1)
+			require.Less(t, time.Since(began), 5*time.Second, "change %d is not in force", i+1)
 			<-tick.C
 		}
+		took[i] = time.Since(began)
 	}
+	slices.Sort(took)
+	t.Logf("a change was in force after %v (median), %v (p99), %v (worst)", took[changes/2], took[changes*99/100], took[changes-1])
+	require.Less(t, took[changes*99/100], time.Second, "a change is in force within a second")
 	got, err := r.Dig(t.Context(), r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf("NOERROR 192.0.2.%d", 10+changes%200), got)
 	require.NoError(t, load.Signal(syscall.SIGINT))
 	require.NoError(t, load.Wait(time.Minute))
-	out := load.Output()
+	requireNothingLost(t, load.Output())
+	again, err := r.CoreDNS.PID()
+	require.NoError(t, err)
+	require.Equal(t, pid, again)
+}
+
+// requireNothingLost reads what dnsperf says at its end.
+func requireNothingLost(t *testing.T, out string) {
+	t.Helper()
 	sent, done, lost := figure(t, out, `Queries sent:\s+(\d+)`), figure(t, out, `Queries completed:\s+(\d+)`), figure(t, out, `Queries lost:\s+(\d+)`)
 	require.Zero(t, lost, out)
 	// What was asked in the moment of the interruption is neither answered nor lost.
@@ -64,27 +111,9 @@ func TestThousandChangesUnderLoad(t *testing.T) {
 	}
 	require.Less(t, interrupted, 100, out)
 	require.Equal(t, sent, done+interrupted, out)
-	require.Greater(t, done, 10_000, out)
+	require.Greater(t, done, 5_000, out)
 	require.Regexp(t, `Response codes:\s+NOERROR `+strconv.Itoa(done)+` \(100\.00%\)\n`, out)
-	again, err := r.CoreDNS.PID()
-	require.NoError(t, err)
-	require.Equal(t, pid, again)
-}
-
-// manyNames is a snapshot of 50 clusters whose proxy and upstreams depend on i.
-func manyNames(i int) string {
-	var records []string
-	for c := range 50 {
-		records = append(records,
-			fmt.Sprintf(`{"name": "api.hcp-%d.clusters.example.com", "vlan": {"policy": "DNS_POLICY_ANSWER", "addresses": ["192.0.2.%d"]}}`, c, 10+i%200),
-			fmt.Sprintf(`{"name": "*.apps.hcp-%d.clusters.example.com", "vlan": {"policy": "DNS_POLICY_ANSWER", "addresses": ["192.0.2.200"]}}`, c))
-	}
-	upstreams := `"` + UpstreamIP + `"`
-	if i%100 >= 50 {
-		upstreams += `, "` + UpstreamIP + `:5353"`
-	}
-	return fmt.Sprintf(`{"child": {"uid": "u", "generation": %d}, "dns": {"cidr": "192.0.2.0/24", "serverIp": %q, "records": [%s], "upstreams": [%s]}}`,
-		i+1, ServerIP, strings.Join(records, ","), upstreams)
+	t.Logf("%d queries, none lost", done)
 }
 
 func figure(t *testing.T, out, pattern string) int {

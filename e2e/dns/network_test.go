@@ -1,0 +1,65 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/lab"
+)
+
+// problems waits until the server's problems are those.
+func problems(t *testing.T, r *Rig, want ...string) {
+	t.Helper()
+	require.NoError(t, lab.Until(t.Context(), 30*time.Second, "the problems "+strings.Join(want, ", "), func(ctx context.Context) error {
+		out, err := r.Pod.Run(ctx, "curl", "-sf", "-m", "1", "http://"+PodIP+":9094/metrics")
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(out, "coredns_oooi_problems{"); n != len(want) {
+			return fmt.Errorf("%d problems", n)
+		}
+		for _, reason := range want {
+			if !strings.Contains(out, `coredns_oooi_problems{reason="`+reason+`"} 1`) {
+				return errors.New("no " + reason)
+			}
+		}
+		return nil
+	}))
+}
+
+// Behaviour D4: sources beyond the VLAN need a route by the VLAN device. The
+// route is missed, named, made and used, all without a restart.
+func TestSourcesBeyondTheVLANNeedARoute(t *testing.T) {
+	r := idle(t)
+	require.NoError(t, r.Snapshot(`"upstreams"`, `"additionalSourceCidrs": ["203.0.113.0/24"], "upstreams"`))
+	require.NoError(t, r.Start(t.Context()))
+	problems(t, r, "NoVLANRoute")
+	require.NoError(t, r.Server.Route(t.Context(), "203.0.113.0/24 via "+WorkerIP+" dev net1"))
+	problems(t, r)
+	got, err := r.Dig(t.Context(), r.VM, "-b", StrangerIP, "@"+ServerIP, api)
+	require.NoError(t, err)
+	require.Equal(t, "NOERROR 192.0.2.4", got)
+}
+
+// Behaviour B5, hazard 254: a pod that forwards and has no fence says so until it
+// forwards no more. With a fence it says nothing.
+func TestForwardingWithoutAFenceIsNamed(t *testing.T) {
+	r := idle(t, "OOOI_FENCE=off")
+	require.NoError(t, r.Snapshot())
+	require.NoError(t, r.Start(t.Context()))
+	problems(t, r, "ForwardingEnabled")
+	require.NoError(t, r.Server.Sysctl(t.Context(), "net.ipv4.conf.net1.forwarding", "0"))
+	problems(t, r)
+
+	fenced := ready(t)
+	forwards, err := fenced.Server.ReadFile(t.Context(), "/proc/sys/net/ipv4/conf/net1/forwarding")
+	require.NoError(t, err)
+	require.Equal(t, "1", strings.TrimSpace(forwards))
+	problems(t, fenced)
+}
