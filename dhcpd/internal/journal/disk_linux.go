@@ -15,7 +15,7 @@ func (d directory) path(name string) string { return filepath.Join(string(d), na
 
 func (d directory) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
 
-func (d directory) Create(name string) (file, error) {
+func (d directory) Create(name string) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err

@@ -23,25 +23,25 @@ const (
 // ErrBroken is returned while an earlier write has failed.
 var ErrBroken = errors.New("journal cannot be written to")
 
-// file is an open file of a disk.
-type file interface {
+// File is an open file of a Disk.
+type File = interface {
 	WriteAt(p []byte, off int64) (int, error)
 	Sync() error
 	Close() error
 }
 
-// disk is the directory of the journal.
-type disk interface {
+// Disk is what the journal lies on: a directory, or in tests one that crashes.
+type Disk interface {
 	Read(name string) ([]byte, error)
-	Create(name string) (file, error)
+	Create(name string) (File, error)
 	// Rename is durable when it returns.
 	Rename(from, to string) error
 }
 
 // Journal is an open journal. It is not safe for concurrent use.
 type Journal struct {
-	disk    disk
-	file    file
+	disk    Disk
+	file    File
 	end     int64 // of the frames
 	size    int64 // of the file, zeros included
 	base    int64 // end after the last rewrite
@@ -64,9 +64,10 @@ type Found struct {
 }
 
 // Open reads the journal of dir. It always returns a usable value.
-func Open(dir string) (*Journal, Found) { return open(directory(dir)) }
+func Open(dir string) (*Journal, Found) { return OpenOn(directory(dir)) }
 
-func open(d disk) (*Journal, Found) {
+// OpenOn is Open for any disk.
+func OpenOn(d Disk) (*Journal, Found) {
 	j := &Journal{disk: d}
 	b, err := d.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {

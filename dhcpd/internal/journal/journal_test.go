@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/densityops/oooi/dhcpd/internal/crash"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
 
@@ -140,131 +139,6 @@ func TestOnlyAFewDamagedFilesAreKept(t *testing.T) {
 	require.Len(t, entries, maxKept)
 }
 
-// memory is a disk that loses, at a crash, whatever was not synced: of each
-// write that was not, any part may be there.
-type memory struct {
-	files map[string]*content
-	rand  *rand.Rand
-	// budget is how many more operations succeed before the crash.
-	budget  int
-	crashed bool
-	full    bool
-}
-
-// content is a file: what is safe, and what was written since.
-type content struct {
-	safe    []byte
-	pending []write
-}
-
-type write struct {
-	off int64
-	b   []byte
-}
-
-var (
-	errCrash = errors.New("crash")
-	errFull  = errors.New("no space left on device")
-)
-
-func (m *memory) spend() error {
-	if m.full {
-		return errFull
-	}
-	if m.budget--; m.budget < 0 || m.crashed {
-		m.crashed = true
-		return errCrash
-	}
-	return nil
-}
-
-func (m *memory) Read(name string) ([]byte, error) {
-	c := m.files[name]
-	if c == nil {
-		return nil, fs.ErrNotExist
-	}
-	return c.now(), nil
-}
-
-func (c *content) now() []byte {
-	b := bytes.Clone(c.safe)
-	for _, w := range c.pending {
-		b = overlay(b, w)
-	}
-	return b
-}
-
-func overlay(b []byte, w write) []byte {
-	if n := int(w.off) + len(w.b); n > len(b) {
-		b = append(b, make([]byte, n-len(b))...)
-	}
-	copy(b[w.off:], w.b)
-	return b
-}
-
-func (m *memory) Create(name string) (file, error) {
-	if err := m.spend(); err != nil {
-		return nil, err
-	}
-	m.files[name] = &content{}
-	return &handle{m, m.files[name]}, nil
-}
-
-func (m *memory) Rename(from, to string) error {
-	if err := m.spend(); err != nil {
-		if m.rand.IntN(2) == 0 && m.crashed { // it may have happened all the same
-			m.files[to] = m.files[from]
-			delete(m.files, from)
-		}
-		return err
-	}
-	m.files[to] = m.files[from]
-	delete(m.files, from)
-	return nil
-}
-
-type handle struct {
-	m *memory
-	c *content
-}
-
-func (h *handle) WriteAt(b []byte, off int64) (int, error) {
-	err := h.m.spend()
-	if errors.Is(err, errFull) {
-		return 0, err
-	}
-	h.c.pending = append(h.c.pending, write{off, bytes.Clone(b)})
-	return len(b), err
-}
-
-func (h *handle) Sync() error {
-	if err := h.m.spend(); err != nil {
-		return err
-	}
-	h.c.safe, h.c.pending = h.c.now(), nil
-	return nil
-}
-
-func (h *handle) Close() error { return nil }
-
-// crash is the power going: of each unsynced write, sectors of it may be lost.
-func (m *memory) crash() {
-	for _, c := range m.files {
-		for _, w := range c.pending {
-			for at, n := 0, 64; at < len(w.b); at += n {
-				if at >= 2048 {
-					n = len(w.b) // zeros, as one
-				}
-				if m.rand.IntN(2) == 0 {
-					c.safe = overlay(c.safe, write{w.off + int64(at), w.b[at:min(at+n, len(w.b))]})
-				}
-			}
-		}
-		c.pending = nil
-	}
-	m.crashed, m.budget = false, 1<<30
-}
-
 // behaviour C5: the process dies at every point where it writes, thousands of
 // times; every record that was acknowledged is there afterwards, and the last
 // one of an address counts.
@@ -272,15 +146,15 @@ func TestACrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	points := 0
 	for seed := range uint64(30) {
 		for budget := 0; ; budget++ {
-			m := &memory{files: map[string]*content{}, rand: rand.New(rand.NewPCG(seed, uint64(budget))), budget: 1 << 30}
+			m := crash.New(seed, uint64(budget))
 			acked := map[netip.Addr]lease.Record{}
 			maybe := map[netip.Addr][]lease.Record{}
-			j, _ := open(m)
+			j, _ := OpenOn(m)
 			require.NoError(t, j.Compact(nil))
-			m.budget = budget
-			finished := load(t, j, m.rand, acked, maybe)
-			m.crash()
-			_, found := open(m)
+			m.Budget = budget
+			finished := load(t, j, m.Rand, acked, maybe)
+			m.Crash()
+			_, found := OpenOn(m)
 			got := map[netip.Addr]lease.Record{}
 			for _, r := range found.Records {
 				got[r.IP] = r
@@ -326,7 +200,7 @@ func load(t *testing.T, j *Journal, r *rand.Rand, acked map[netip.Addr]lease.Rec
 			}
 		}
 		if err != nil {
-			require.ErrorIs(t, err, errCrash)
+			require.ErrorIs(t, err, crash.ErrCrash)
 			return false
 		}
 	}
@@ -335,20 +209,20 @@ func load(t *testing.T, j *Journal, r *rand.Rand, acked map[netip.Addr]lease.Rec
 
 // hazard 48: a full disk breaks the journal, and a rewrite mends it.
 func TestAFullDiskIsSurvived(t *testing.T) {
-	m := &memory{files: map[string]*content{}, rand: rand.New(rand.NewPCG(1, 1)), budget: 1 << 30}
-	j, _ := open(m)
+	m := crash.New(1, 1)
+	j, _ := OpenOn(m)
 	require.NoError(t, j.Compact(nil))
 	require.NoError(t, j.Commit([]lease.Record{record(1)}))
-	m.full = true
-	require.ErrorIs(t, j.Commit([]lease.Record{record(2)}), errFull)
+	m.Full = true
+	require.ErrorIs(t, j.Commit([]lease.Record{record(2)}), crash.ErrFull)
 	require.ErrorIs(t, j.Err(), ErrBroken)
 	require.Error(t, j.Commit([]lease.Record{record(3)}))
 	require.Error(t, j.Compact([]lease.Record{record(1)}))
-	m.full = false
+	m.Full = false
 	require.Error(t, j.Commit([]lease.Record{record(3)}), "only a rewrite mends it: nobody knows what is on disk")
 	require.NoError(t, j.Compact([]lease.Record{record(1)}))
 	require.NoError(t, j.Commit([]lease.Record{record(4)}))
-	_, found := open(m)
+	_, found := OpenOn(m)
 	require.Equal(t, []lease.Record{record(1), record(4)}, found.Records)
 }
 

@@ -155,7 +155,9 @@ func (t *Table) Relinquish() {
 		}
 	}
 	for e := t.lists[Offered].head; e != nil; e = e.next {
-		e.back = Free
+		if e.back == Granted {
+			e.back = Free
+		}
 	}
 }
 

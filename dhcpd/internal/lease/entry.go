@@ -47,9 +47,11 @@ type entry struct {
 	seen MAC
 	// pinned is set while the virtual machine is not known to be gone.
 	pinned bool
-	// back is where an offer returns to when it lapses.
+	// back is where an offer returns to when it lapses, for how long, and, if
+	// it cools down, as whose.
 	back     State
-	rest     time.Time // how long it rests then
+	rest     time.Time
+	was      Binding
 	vm       VM
 	deadline time.Time
 

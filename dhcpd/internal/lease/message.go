@@ -53,8 +53,8 @@ func (t *Table) offerable(e *entry, c Client) bool {
 func (t *Table) offer(e *entry, c Client, now time.Time) {
 	if e.state != Offered {
 		e.back = Free
-		if e.list != nil && (e.state == Granted || e.state == Resting) {
-			e.back, e.rest = e.state, e.deadline
+		if e.list != nil && (e.state == Granted || e.state == Resting || e.state == Cooling) {
+			e.back, e.rest, e.was = e.state, e.deadline, e.binding()
 		}
 		e.remember = e.owned && e.mac == c.MAC
 	}
@@ -152,15 +152,15 @@ func (t *Table) may() Reason {
 // bind leases e to c for the lease time.
 func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 	fresh := e.state != Bound && e.state != Held
+	other := !e.owned || e.mac != c.MAC
 	vm := t.vmOf(e, c)
-	if fresh || e.mac != c.MAC || !e.owned || e.vm != vm {
+	if other && len(c.VMs) == 0 {
+		vm = VM{} // it has the address, but is not the machine that had it
+	}
+	if fresh || other || e.vm != vm {
 		t.generation++
 	}
-	if e.mac != c.MAC || !e.owned {
-		vmBefore := e.vm
-		t.own(e, c.MAC)
-		t.identify(e, vmBefore)
-	}
+	t.own(e, c.MAC)
 	t.identify(e, vm)
 	e.fresh, e.seen = false, MAC{}
 	if e.vm.Known() && fresh {

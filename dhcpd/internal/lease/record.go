@@ -30,6 +30,15 @@ func (e *entry) toRecord() Record {
 	return r
 }
 
+// offeredRecord is what e was before it was offered, which stores nothing.
+func (e *entry) offeredRecord() Record {
+	r := Record{IP: address(e.ip), State: e.back, Until: e.rest}
+	if e.back == Cooling {
+		r.MAC, r.VM = e.was.MAC, e.was.VM
+	}
+	return r
+}
+
 // Take appends the records since the last call to buf. The caller must store
 // them before it sends any answer that it got in between.
 func (t *Table) Take(buf []Record) []Record {
@@ -46,8 +55,8 @@ func (t *Table) Records() []Record {
 		case Bound, Held, Cooling, Quarantined, Resting:
 			out = append(out, e.toRecord())
 		case Offered:
-			if e.back == Resting {
-				out = append(out, Record{IP: address(e.ip), State: Resting, Until: e.rest})
+			if e.back == Resting || e.back == Cooling {
+				out = append(out, e.offeredRecord())
 			}
 		case Free:
 			if e.owned {
@@ -112,7 +121,9 @@ func (t *Table) restore(r Record) {
 	if r.MAC != (MAC{}) && t.byMAC[r.MAC] == nil {
 		t.own(e, r.MAC)
 	}
-	t.identify(e, r.VM)
+	if r.State != Free {
+		t.identify(e, r.VM)
+	}
 	t.put(e, r.State, r.Until)
 }
 
@@ -123,6 +134,15 @@ type Binding struct {
 	VM  VM
 }
 
+// binding is e as a line of the status.
+func (e *entry) binding() Binding {
+	b := Binding{IP: address(e.ip), VM: e.vm}
+	if e.owned {
+		b.MAC = e.mac
+	}
+	return b
+}
+
 // Bindings lists who has which address, by address. An address that cools
 // down still counts as its machine's, so that a successor of this process
 // does not give it to another cluster.
@@ -131,7 +151,7 @@ func (t *Table) Bindings() []Binding {
 	add := func(l *list) {
 		for e := l.head; e != nil; e = e.next {
 			if e.owned {
-				out = append(out, Binding{MAC: e.mac, IP: address(e.ip), VM: e.vm})
+				out = append(out, e.binding())
 			}
 		}
 	}

@@ -279,6 +279,10 @@ func (t *Table) lapse(e *entry) {
 	if !e.remember {
 		t.disown(e)
 	}
+	if e.back == Cooling {
+		t.coolAgain(e)
+		return
+	}
 	if !t.pool.contains(e.ip) {
 		t.forget(e)
 		return
@@ -291,6 +295,16 @@ func (t *Table) lapse(e *entry) {
 		return
 	}
 	t.put(e, e.back, time.Time{})
+}
+
+// coolAgain gives e back to whom it cools down for.
+func (t *Table) coolAgain(e *entry) {
+	if m := e.was.MAC; m != (MAC{}) && t.byMAC[m] == nil {
+		t.own(e, m)
+	}
+	t.identify(e, e.was.VM)
+	e.pinned = false
+	t.put(e, Cooling, e.rest)
 }
 
 // Tick does what has become due.
