@@ -27,9 +27,9 @@ type figures struct {
 	Gbps      float64 `json:"gbit_per_s"`
 	// IdleKB is what one more idle connection takes beside 2,000 others, AddedKB
 	// what each of those 2,000 added to a proxy that had free memory left.
-	IdleKB    float64 `json:"kb_per_idle_conn"`
-	AddedKB   float64 `json:"kb_added_per_idle_conn"`
-	BaseMB    float64 `json:"mb_idle"`
+	IdleKB  float64 `json:"kb_per_idle_conn"`
+	AddedKB float64 `json:"kb_added_per_idle_conn"`
+	BaseMB  float64 `json:"mb_idle"`
 }
 
 // running is a bench that is up, with what was measured so far.
@@ -223,10 +223,10 @@ func (m meter) idle(before float64) (first, next float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	middle := m.pss()
+	held := m.pss()
 	more, err := m.holdIdle()
 	defer more()
-	return (middle - before) / idleConnections, (m.pss() - middle) / idleConnections, err
+	return (held - before) / idleConnections, (m.pss() - held) / idleConnections, err
 }
 
 // holdIdle opens idle connections and keeps them until it is told to release them.

@@ -76,6 +76,11 @@ func run(args []string) error {
 		}
 		rows = append(rows, got.rows(routes, bars[routes])...)
 	}
+	more, err := resource(ctx, *changes)
+	if err != nil {
+		return fmt.Errorf("from the resource: %w", err)
+	}
+	rows = append(rows, more...)
 	lost, err := churn(ctx)
 	if err != nil {
 		return fmt.Errorf("coming and going: %w", err)

@@ -25,6 +25,8 @@ type rig struct {
 	envoy    *lab.Process
 	manager  *lab.Process
 	accepted chan acceptance
+	// rejected is when Envoy's rejections were heard of.
+	rejected chan time.Time
 	// kick asks the peer to read the file again; ours watches it.
 	kick io.Writer
 }
@@ -41,7 +43,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{lab: l, accepted: make(chan acceptance, 1024)}
+	r := &rig{lab: l, accepted: make(chan acceptance, 1024), rejected: make(chan time.Time, 1024)}
 	if r.host, err = l.Host("bench"); err != nil {
 		return nil, err
 	}
@@ -116,6 +118,8 @@ func (r *rig) heard(line []byte) {
 		return
 	}
 	switch {
+	case l.Msg == "envoy rejected configuration":
+		r.rejected <- time.Now()
 	case l.Msg == "accepted by envoy":
 		r.accepted <- acceptance{version: l.Snapshot, at: time.Now()}
 	case l.Version != "" && l.Msg == "":
@@ -123,11 +127,13 @@ func (r *rig) heard(line []byte) {
 	}
 }
 
-func (r *rig) startOurs(ctx context.Context) error {
-	p, err := r.host.Start(lab.Spec{Log: &lines{to: r.heard}, Args: []string{
+func (r *rig) startOurs(ctx context.Context) error { return r.startWith(ctx) }
+
+func (r *rig) startWith(ctx context.Context, args ...string) error {
+	p, err := r.host.Start(lab.Spec{Log: &lines{to: r.heard}, Args: append([]string{
 		managerPath, "serve", "--snapshot", r.snapshot,
 		"--xds-socket", r.dir + "/xds.sock", "--admin-socket", r.dir + "/admin.sock", "--drain-time", "600s", "--listen", podIP + ":9090",
-	}})
+	}, args...)})
 	if err != nil {
 		return err
 	}

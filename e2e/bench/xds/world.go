@@ -21,9 +21,10 @@ type world struct {
 const (
 	serverIP       = "198.18.0.4"
 	network        = "198.18.0.0/15"
-	backendIP      = "198.18.0.9"
+	backendIP      = "203.0.113.9"
 	workersOfEach  = 3
 	routesOfEach   = 4
+	backendsOfEach = 7
 	podIP          = "127.0.0.1"
 	konnectivityOf = "konnectivity.hcp-%d.clusters.example.com"
 )
@@ -32,10 +33,10 @@ type object = map[string]any
 
 func worker(i int) string { return fmt.Sprintf("198.19.%d.%d/32", i/250, 1+i%250) }
 
-// encode is the snapshot: every attachment has its four names, its aliases on
-// both ports and the fallback.
-func (w world) encode(version string) ([]byte, error) {
-	backends := make([]any, 0, 7*w.attachments)
+// backends are what every attachment has: its four names, its aliases on both
+// ports and the fallback. prefix is what the form begins the protocols with.
+func (w world) backends(prefix string) []any {
+	out := make([]any, 0, backendsOfEach*w.attachments)
 	for a := range w.attachments {
 		if w.absent[a] {
 			continue
@@ -52,8 +53,8 @@ func (w world) encode(version string) ([]byte, error) {
 			sources = append(sources, x)
 		}
 		add := func(name string, port int, protocol string, to int, sources []any, names ...any) {
-			backends = append(backends, object{
-				"name": fmt.Sprintf("hcp-%d/%s", a, name), "port": port, "protocol": "PROXY_PROTOCOL_" + protocol, "hostnames": names,
+			out = append(out, object{
+				"name": fmt.Sprintf("hcp-%d/%s", a, name), "port": port, "protocol": prefix + protocol, "hostnames": names,
 				"sourcePrefixRanges": sources, "endpoints": []any{object{"ip": ip, "port": to}},
 			})
 		}
@@ -66,9 +67,22 @@ func (w world) encode(version string) ([]byte, error) {
 		add("alias-tls", 443, "TLS", 6443, sources, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 		add("fallback", 443, "TLS", 8091, sources)
 	}
+	return out
+}
+
+// encode is the world as a snapshot.
+func (w world) encode(version string) ([]byte, error) {
 	return json.Marshal(object{"version": version, "proxy": object{
-		"serverIp": serverIP, "cidr": network, "backends": backends, "accessLog": false, "logLevel": "error",
+		"serverIp": serverIP, "cidr": network, "backends": w.backends("PROXY_PROTOCOL_"), "accessLog": false, "logLevel": "error",
 	}})
+}
+
+// spec is the world as a ProxyServer.
+func (w world) spec() object {
+	return object{
+		"networkConfig": object{"serverIP": serverIP, "cidr": network, "networkAttachmentName": "vlan"},
+		"backends":      w.backends(""), "accessLog": false, "logLevel": "error",
+	}
 }
 
 // change makes the i-th of a cycle of small changes: a worker more, another
@@ -79,7 +93,7 @@ func (w world) change(i int) world {
 	case 1:
 		w.extra = map[int][]string{target: {fmt.Sprintf("198.18.%d.%d/32", 100+i/250%100, 1+i%250)}}
 	case 2:
-		w.endpoint = map[int]string{target: fmt.Sprintf("198.18.1.%d", 1+i%250)}
+		w.endpoint = map[int]string{target: fmt.Sprintf("203.0.113.%d", 10+i%200)}
 	case 3:
 		w.absent = map[int]bool{target: true}
 	}

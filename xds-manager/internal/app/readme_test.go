@@ -82,7 +82,7 @@ func filledMetrics() *metrics.Metrics {
 func TestTheReadmeHasEveryReason(t *testing.T) {
 	want := []string{
 		ReasonSnapshotInvalid, ReasonConfigRejected, ReasonAddressNotAssigned, ReasonForwardingEnabled, ReasonEndpointUnresolved,
-		ReasonSnapshotNotKept, ReasonTranslationRejected, translate.ReasonBrokenReference, routes.ReasonInvalidBackend, routes.ReasonDuplicateBackend,
+		ReasonSnapshotNotKept, ReasonTranslationRejected, ReasonVIPUnreachable, translate.ReasonBrokenReference, routes.ReasonInvalidBackend, routes.ReasonDuplicateBackend,
 		routes.ReasonDuplicateHostname, routes.ReasonDuplicateSourceIP, routes.ReasonAmbiguousFallback, routes.ReasonPortConflict,
 		routes.ReasonInvalidListener, routes.ReasonNoValidBackend,
 	}
