@@ -15,30 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behaviour E1, E2; hazard 170.
-func TestThePodSideKnowsNamesAndNeverSources(t *testing.T) {
-	w := newWorld(t).start()
-	cases := []struct {
-		name string
-		port uint16
-		data []byte
-		want string
-	}{
-		{"own API name", 6443, Named(fqdn("api", "a")), "a-api"},
-		{"own oauth name", 443, Named(fqdn("oauth", "b")), "b-oauth"},
-		{"apps name", 443, Named("x.apps.example-hcp-a.clusters.example.com"), "a-apps"},
-		{"alias on 443", 443, Named("kubernetes"), "closed"},
-		{"alias on 6443", 6443, Named("kubernetes.default.svc"), "closed"},
-		{"no name on 443", 443, Named(""), "closed"},
-		{"no name on 6443", 6443, Named(""), "closed"},
-		{"plain bytes on 6443", 6443, []byte("GET /version HTTP/1.1\r\n\r\n"), "closed"},
-		{"unknown name", 443, Named("www.example.net"), "closed"},
-	}
-	for _, c := range cases {
-		require.Equal(t, c.want, Probe(t.Context(), w.Hub, netip.Addr{}, netip.AddrPortFrom(PodIP, c.port), c.data, 0), c.name)
-	}
-}
-
 // behaviour F3.
 func TestAnExternalListenerReachesItsAttachmentsNamesAlone(t *testing.T) {
 	w := newWorld(t).start()
@@ -111,9 +87,15 @@ func exchange(t *testing.T, w *world, raw string) answer {
 	t.Helper()
 	c, err := Dial(t.Context(), w.VMs, WorkerA, netip.AddrPortFrom(VLANIP, 80))
 	require.NoError(t, err)
+	return speak(t, c, raw)
+}
+
+// speak sends raw bytes and reads one answer.
+func speak(t *testing.T, c *net.TCPConn, raw string) answer {
+	t.Helper()
 	defer func() { _ = c.Close() }()
 	require.NoError(t, c.SetDeadline(time.Now().Add(40*time.Second)))
-	_, err = io.WriteString(c, raw)
+	_, err := io.WriteString(c, raw)
 	require.NoError(t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
