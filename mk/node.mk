@@ -2,7 +2,7 @@
 # The programs of Kubernetes and Multus are built by the Makefile's own rules.
 
 NODE_TOOLS := $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kube-scheduler kubelet kube-proxy multus pause)
-CLUSTER_TOOLS := $(addprefix $(TOOLS)/,clusterdns kube-router opm olm olm-catalog)
+CLUSTER_TOOLS := $(addprefix $(TOOLS)/,clusterdns kube-router opm olm olm-catalog operator-sdk scorecard-test)
 NODE_PACKAGES := $(LAB_PACKAGES) containerd=containerd ctr=containerd runc=runc /usr/lib/cni/ptp=containernetworking-plugins \
 	nft=nftables iptables=iptables ipset=ipset conntrack=conntrack pgrep=procps tcpdump=tcpdump curl=curl hostname=hostname
 E2E_DIR ?= /tmp/oooi-e2e

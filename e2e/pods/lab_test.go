@@ -140,7 +140,7 @@ func (l *lab) loadImages(t *testing.T, manifests ...string) {
 }
 
 // imageReference finds what can be pulled: HOST/PATH:TAG.
-var imageReference = regexp.MustCompile(`\b(localhost|ghcr\.io|quay\.io/densityops|docker\.io)/[a-z0-9/_-]+:[A-Za-z0-9._-]+`)
+var imageReference = regexp.MustCompile(`\b(localhost|ghcr\.io|quay\.io/densityops|quay\.io/operator-framework|docker\.io)/[a-z0-9/_-]+:[A-Za-z0-9._-]+`)
 
 // imageSpec is what an image holds, by the last word of its name.
 func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
@@ -159,6 +159,12 @@ func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
 		return images.Spec{User: "0:0", Files: []images.File{tool("etcd"), tool("kube-apiserver")}}
 	case "clusterdns":
 		return images.Spec{Entrypoint: []string{"/clusterdns"}, User: "65532:65532", Files: []images.File{tool("clusterdns")}}
+	case "scorecard-test":
+		return images.Spec{User: "65532:65532", Files: []images.File{{Path: "/usr/local/bin/scorecard-test", Source: filepath.Join(l.tools, name), Mode: 0o755}}}
+	case "busybox":
+		path, err := exec.LookPath(name)
+		require.NoError(t, err)
+		return images.Spec{User: "0:0", Files: []images.File{{Path: "/bin/busybox", Source: path, Mode: 0o755}, {Path: "/bin/tar", Link: "busybox"}}}
 	case "envoy":
 		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), libc)
 		require.NoError(t, err)

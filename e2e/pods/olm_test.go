@@ -45,6 +45,8 @@ func TestOLM(t *testing.T) {
 	require.NoError(t, ended(), "a connection must outlive an upgrade")
 	require.Equal(t, before, l.dataPlane(t), "an upgrade replaced pods whose images are the same")
 	l.progress.Say("an upgrade left the data plane untouched")
+	l.checkOverride(t)
+	l.checkScorecard(t)
 
 	_, err := l.Kubectl(t.Context(), "delete", "infraclusterattachments,infras", "-n", "clusters", "--all", "--timeout=90s")
 	require.NoError(t, err)
