@@ -81,6 +81,9 @@ func (l *lab) worker(t *testing.T, cluster *hostedCluster) *node.VM {
 	lease, err := vm.Boot(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, cluster.Name+"-worker", lease["hostname"])
+	for option, want := range map[string]string{"mask": "24", "router": "192.0.2.1", "dns": "192.0.2.3", "serverid": "192.0.2.2"} {
+		require.Equal(t, want, lease[option], option)
+	}
 	l.progress.Say("%s leased %s in %.2fs", lease["hostname"], lease["ip"], time.Since(start).Seconds())
 	for what, url := range map[string]string{
 		"by its name": "https://api." + cluster.domain() + ":6443",

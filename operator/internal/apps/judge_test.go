@@ -194,6 +194,37 @@ func TestExistingMetalLBIsNotOverwritten(t *testing.T) {
 	require.Equal(t, "vendor.example/lb", svc["spec"].(map[string]any)["loadBalancerClass"])
 }
 
+// hazard 122: somebody else's Subscription to MetalLB is waited for, wherever it
+// lies; a second would make two MetalLBs that fight over one network.
+func TestAnotherSubscriptionIsWaitedFor(t *testing.T) {
+	o := Observed{WorkerReady: true, Subscriptions: []Subscription{{Namespace: "metallb-system", Name: "theirs"}}}
+	d := Judge(wanted(), o)
+	require.Equal(t, "WaitingForMetalLBCRDs", d.Reason)
+	require.Empty(t, d.Apply)
+	o.KindsServed = true
+	for _, obj := range Judge(wanted(), o).Apply {
+		if obj.Kind() != "Service" {
+			require.Equal(t, "metallb-system", obj["metadata"].(map[string]any)["namespace"], obj.Kind())
+		}
+	}
+}
+
+// hazard 133: the node that announces the address need not run a router.
+func TestTheServiceLeadsToEveryRouter(t *testing.T) {
+	require.Equal(t, "Cluster", wanted().service(Class)["spec"].(map[string]any)["externalTrafficPolicy"])
+}
+
+// hazard 135: a cluster that loses its last worker is Pending again; its
+// endpoint stays, and nothing is removed.
+func TestAClusterThatLosesItsWorkersKeepsItsEndpoint(t *testing.T) {
+	w, o := wanted(), serving(&Service{UID: "u", Ours: true, Class: Class, Ingress: []Endpoint{{IP: vip}}})
+	w.Last, o.WorkerReady = Endpoint{IP: vip}, false
+	d := Judge(w, o)
+	require.Equal(t, v1alpha1.AppsPhasePending, d.Phase)
+	require.Equal(t, vip, d.Endpoint.IP)
+	require.Empty(t, d.Remove)
+}
+
 // behaviour G3, hazard 128: user metadata is merged, the pool annotation is ours.
 func TestServiceMetadataIsMergedAndThePoolIsOurs(t *testing.T) {
 	w := wanted()
