@@ -71,6 +71,7 @@ func CheckDNSServer(s v1alpha1.DNSServerSpec) []string {
 		faults = append(faults, checkView(r.Name, r.VLAN)...)
 		faults = append(faults, checkView(r.Name, r.Pod)...)
 	}
+	faults = append(faults, addressFaults("ownAddresses", s.OwnAddresses)...)
 	for _, h := range s.Hosts {
 		if _, err := ParseIPv4(string(h.Address)); err != nil {
 			faults = append(faults, "hosts "+err.Error())
@@ -100,6 +101,7 @@ func CheckProxyServer(s v1alpha1.ProxyServerSpec) []string {
 			faults = append(faults, "networkConfig.upstreamServers "+err.Error())
 		}
 	}
+	faults = append(faults, addressFaults("networkConfig.reservedIPs", s.NetworkConfig.ReservedIPs)...)
 	names := map[string]bool{}
 	for _, b := range s.Backends {
 		if names[b.Name] {
@@ -107,6 +109,16 @@ func CheckProxyServer(s v1alpha1.ProxyServerSpec) []string {
 		}
 		names[b.Name] = true
 		faults = append(faults, checkBackend(b)...)
+	}
+	return faults
+}
+
+func addressFaults(field string, list []v1alpha1.IPv4) []string {
+	var faults []string
+	for _, a := range list {
+		if _, err := ParseIPv4(string(a)); err != nil {
+			faults = append(faults, field+" "+err.Error())
+		}
 	}
 	return faults
 }
