@@ -196,7 +196,7 @@ func TestAProcessThatIsKilledForgetsNothing(t *testing.T) {
 	}
 	require.Greater(t, len(told), 25)
 	t.Logf("%d leases over 25 kills", len(told))
-	require.NoDirExists(t, filepath.Join(r.dir, "state", "leases.journal.damaged-1"))
+	require.NoFileExists(t, filepath.Join(r.dir, "state", "leases.journal.damaged-1"))
 }
 
 // behaviours B5, C8: the server's socket is on the VLAN's device alone.

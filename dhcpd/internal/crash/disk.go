@@ -1,7 +1,7 @@
 // Package crash is a disk for tests that dies in the middle of things: a crash
 // loses whatever was not synced, and of a write under way any part may be there.
 //
-// Invariant: what was synced, or renamed, is there after every crash.
+// Invariant: what was synced, or replaced, is there after every crash.
 package crash
 
 import (
@@ -107,11 +107,14 @@ func (d *Disk) Create(name string) (File, error) {
 	return &handle{d, d.files[name]}, nil
 }
 
-// Rename is durable when it returns; one that a crash interrupts may have
+// Replace is durable when it returns; one that a crash interrupts may have
 // happened all the same.
-func (d *Disk) Rename(from, to string) error {
-	err := d.spend("rename")
+func (d *Disk) Replace(from, to, keep string) error {
+	err := d.spend("replace")
 	if err == nil || d.Crashed && d.Rand.IntN(2) == 0 {
+		if keep != "" && d.files[to] != nil {
+			d.files[keep] = d.files[to]
+		}
 		d.files[to] = d.files[from]
 		delete(d.files, from)
 	}

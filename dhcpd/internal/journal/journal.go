@@ -34,8 +34,9 @@ type File = interface {
 type Disk interface {
 	Read(name string) ([]byte, error)
 	Create(name string) (File, error)
-	// Rename is durable when it returns.
-	Rename(from, to string) error
+	// Replace puts from in the place of to, at once. What was there stays as
+	// keep, if that is a name and it can be done. It is durable on return.
+	Replace(from, to, keep string) error
 }
 
 // Journal is an open journal. It is not safe for concurrent use.
@@ -46,6 +47,7 @@ type Journal struct {
 	size    int64 // of the file, zeros included
 	base    int64 // end after the last rewrite
 	buf     []byte
+	keep    string // what the damaged file will be called
 	wall    time.Duration
 	err     error
 	Commits int // since the start, for the metrics
@@ -58,7 +60,7 @@ type Found struct {
 	// Fresh: there was no file.
 	Fresh bool
 	// Damaged: the file could not be read to its end, so records may be
-	// missing. It is kept as KeptAs, where that could be done.
+	// missing. Once it is replaced it is kept as KeptAs.
 	Damaged bool
 	KeptAs  string
 }
@@ -83,25 +85,24 @@ func OpenOn(d Disk) (*Journal, Found) {
 		f.Damaged = !whole
 	}
 	if f.Damaged {
-		f.KeptAs = j.keepAside()
+		j.keep = j.aside()
+		f.KeptAs = j.keep
 	}
 	j.err = ErrBroken
 	return j, f
 }
 
-// keepAside renames the damaged file to the first free of a few names.
-func (j *Journal) keepAside() string {
-	for i := 1; i <= maxKept; i++ {
+// aside is the first free of a few names for a damaged file, or the last of
+// them. The file keeps its own until another is in its place: a process that
+// ends in between finds it again.
+func (j *Journal) aside() string {
+	for i := 1; i < maxKept; i++ {
 		to := badName + strconv.Itoa(i)
-		if _, err := j.disk.Read(to); i < maxKept && !errors.Is(err, fs.ErrNotExist) {
-			continue
+		if _, err := j.disk.Read(to); errors.Is(err, fs.ErrNotExist) {
+			return to
 		}
-		if err := j.disk.Rename(name, to); err != nil {
-			return ""
-		}
-		return to
 	}
-	return ""
+	return badName + strconv.Itoa(maxKept)
 }
 
 // SetWall tells how far the wall clock is ahead of the clock that records are
@@ -184,7 +185,7 @@ func (j *Journal) Compact(records []lease.Record) error {
 		if err := f.Sync(); err != nil {
 			return fmt.Errorf("syncing %s: %w", newName, err)
 		}
-		return j.disk.Rename(newName, name)
+		return j.disk.Replace(newName, name, j.keep)
 	}()
 	if err != nil {
 		_ = f.Close()
@@ -194,7 +195,7 @@ func (j *Journal) Compact(records []lease.Record) error {
 	if j.file != nil {
 		_ = j.file.Close() // replaced; its content is in the new one
 	}
-	j.file, j.end, j.base, j.size, j.err = f, end, end, size, nil
+	j.file, j.end, j.base, j.size, j.keep, j.err = f, end, end, size, "", nil
 	return nil
 }
 

@@ -90,6 +90,9 @@ func (b *batch) sendFrom(ifindex int, ip netip.Addr) {
 	}
 }
 
+// leaves says whether message i may be sent: what is new must be on disk first.
+func (b *batch) leaves(i int, stored bool) bool { return stored || !b.fresh[i] }
+
 // flush sends what waits. Messages that the kernel refuses are lost to their
 // clients, and those ask again; only a device that is down is an error.
 func (b *batch) flush(fd int, stored bool) error {
@@ -99,7 +102,7 @@ func (b *batch) flush(fd int, stored bool) error {
 		end := n
 		if !stored {
 			end = i + 1
-			if b.fresh[i] {
+			if !b.leaves(i, stored) {
 				i++
 				continue
 			}

@@ -435,11 +435,21 @@ func TestWithoutADiskKnownLeasesGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, netip.MustParseAddr("192.0.2.110"), found.Records[0].IP, "it was stored before it was told")
 
+	relay := station(250)
+	netns.Run(t, "ip", "neigh", "add", "192.0.2.250", "lladdr", relay.String(), "dev", "vlan", "nud", "permanent")
+	relayed := func(n byte, ip string) bool { // without a probe in between
+		l.send(relay, "192.0.2.250", serverIP, message(t, station(n), dhcpv4.MessageTypeRequest, ask(ip), dhcpv4.WithGatewayIP(net.IP{192, 0, 2, 250})))
+		_, ok := l.next(time.Second, func(f seen) bool { return f.proto == unix.ETH_P_IP && f.dst == relay })
+		return ok
+	}
+	require.True(t, relayed(3, "192.0.2.112"))
 	l.server.Do(func(*lease.Table, time.Time) { require.NoError(t, j.Close()) }) // every write fails from now on
+	require.False(t, relayed(4, "192.0.2.113"), "not newly given")
+	require.True(t, relayed(3, "192.0.2.112"), "renewed")
 	require.Nil(t, request(2, "192.0.2.111"), "not newly given")
 	require.NotNil(t, request(1, "192.0.2.110"), "renewed")
 	require.Equal(t, "JournalUnwritable", l.server.Problems()[0].Reason)
-	l.server.Do(func(table *lease.Table, _ time.Time) { require.Equal(t, 1, table.Stats().Active) })
+	l.server.Do(func(table *lease.Table, _ time.Time) { require.Equal(t, 2, table.Stats().Active) })
 	l.server.Tick() // mends it
 	require.Empty(t, l.server.Problems())
 	require.NotNil(t, request(2, "192.0.2.111"))
