@@ -229,6 +229,9 @@ func (t *Table) leave(e *entry) {
 	case Bound, Held, Cooling:
 		t.retire(e, e.deadline)
 	case Offered:
+		if e.was.MAC == e.mac {
+			e.was.MAC = MAC{} // it cools down as nobody's
+		}
 		t.lapse(e)
 	}
 }
