@@ -49,6 +49,8 @@ type Rig struct {
 	ManagerArgs []string
 	// EnvoyArgs are added to Envoy's.
 	EnvoyArgs []string
+	// EnvoyLimit is Envoy's limit of descriptors, 0 = what there is.
+	EnvoyLimit int
 
 	manager, envoy string
 	sw             *lab.Host
@@ -216,6 +218,9 @@ func (r *Rig) StartEnvoy(ctx context.Context) error {
 		"--drain-time-s", fmt.Sprint(int(r.Drain.Seconds())), "--drain-strategy", "immediate",
 		// The access log's own buffer would hold lines back for ten seconds.
 		"--file-flush-interval-msec", "200",
+	}
+	if r.EnvoyLimit > 0 {
+		args = append([]string{"prlimit", fmt.Sprintf("--nofile=%d", r.EnvoyLimit)}, args...)
 	}
 	r.Envoy, err = r.Pod.Start(lab.Spec{Args: append(args, r.EnvoyArgs...), Unprivileged: true})
 	return err

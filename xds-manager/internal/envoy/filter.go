@@ -66,6 +66,7 @@ func HTTPRouter(statPrefix, routeConfig string) *listenerv3.Filter {
 			},
 			CommonHttpProtocolOptions:    &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(idleTimeout)},
 			StreamIdleTimeout:            durationpb.New(0),
+			RequestHeadersTimeout:        durationpb.New(helloTimeout),
 			UseRemoteAddress:             wrapperspb.Bool(true),
 			GenerateRequestId:            wrapperspb.Bool(false),
 			NormalizePath:                wrapperspb.Bool(false),

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// helloTimeout is how long a client may stay silent before its hello.
+	// helloTimeout is how long a client may take for its hello, or for the head of
+	// a request that it began.
 	helloTimeout = 15 * time.Second
 	// backlog keeps a boot storm's connections in the kernel's queue.
 	backlog = 4096
