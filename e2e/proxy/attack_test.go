@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +33,7 @@ func ended(cs []*net.TCPConn) int {
 	for _, c := range cs {
 		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 		_, err := c.Read(make([]byte, 1))
-		if ne, ok := err.(net.Error); err != nil && (!ok || !ne.Timeout()) {
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			n++
 		}
 	}
