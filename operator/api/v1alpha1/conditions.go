@@ -103,6 +103,8 @@ const (
 	ReasonDuplicateNetwork = "DuplicateNetwork"
 	// ReasonOverlappingRange: an address range overlaps another.
 	ReasonOverlappingRange = "OverlappingRange"
+	// ReasonHubProxyLacksVLAN: the management cluster's proxy has no exception for the VLAN.
+	ReasonHubProxyLacksVLAN = "HubProxyLacksVLAN"
 	// ReasonNetworkOverlap: the VLAN overlaps a pod or service network.
 	ReasonNetworkOverlap = "NetworkOverlap"
 	// ReasonTooManyAttachments: more than 250 attachments name the Infra.

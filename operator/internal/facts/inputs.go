@@ -18,6 +18,10 @@ import (
 // Inputs for the plan of one Infra.
 func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 	in := plan.Inputs{Infra: infraOf(infra), HubNetworks: w.HubNetworks, ClusterIPs: map[plan.Key]netip.Addr{}}
+	if w.HubProxy != nil {
+		st := w.HubProxy.Status
+		in.HubProxy = plan.HubProxy{Used: st.HTTPSProxy != "" || st.HTTPProxy != "", NoProxy: strings.Split(st.NoProxy, ",")}
+	}
 	for i := range w.Infras {
 		if s := &w.Infras[i]; s.Namespace != infra.Namespace || s.Name != infra.Name {
 			in.Siblings = append(in.Siblings, infraOf(s))

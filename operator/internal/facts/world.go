@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	configv1 "github.com/openshift/api/config/v1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,14 +23,16 @@ const (
 // World is every object that is known. A caller may leave out what cannot
 // matter to its question. Nothing of it is changed.
 type World struct {
-	Infras              []v1alpha1.Infra
-	Attachments         []v1alpha1.InfraClusterAttachment
-	DHCPServers         []v1alpha1.DHCPServer
-	ProxyServers        []v1alpha1.ProxyServer
-	Namespaces          []corev1.Namespace
-	Services            []corev1.Service
-	NetworkAttachments  []nadv1.NetworkAttachmentDefinition
-	HubNetworks         []netip.Prefix
+	Infras             []v1alpha1.Infra
+	Attachments        []v1alpha1.InfraClusterAttachment
+	DHCPServers        []v1alpha1.DHCPServer
+	ProxyServers       []v1alpha1.ProxyServer
+	Namespaces         []corev1.Namespace
+	Services           []corev1.Service
+	NetworkAttachments []nadv1.NetworkAttachmentDefinition
+	HubNetworks        []netip.Prefix
+	// HubProxy is the management cluster's own; nil where there is none.
+	HubProxy            *configv1.Proxy
 	HostedClusters      []hyperv1.HostedCluster
 	HostedControlPlanes []hyperv1.HostedControlPlane
 	NodePools           []hyperv1.NodePool

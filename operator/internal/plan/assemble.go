@@ -202,6 +202,7 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 			fmt.Sprintf("an Infra serves at most %d attachments; left out: %s", MaxAttachments, listed(tooMany)),
 		})
 	}
+	out = append(out, w.hubProxyProblem()...)
 	sortProblems(out)
 	return slices.Compact(out)
 }

@@ -24,12 +24,20 @@ type Inputs struct {
 	NetworkAttachments []NetworkAttachment
 	// HubNetworks are the pod and service networks of the management cluster.
 	HubNetworks []netip.Prefix
+	// HubProxy is how the management cluster reaches other networks.
+	HubProxy HubProxy
 	// Now is when the plan is made. Only how long a change of the network is shown
 	// depends on it; zero: not at all.
 	Now time.Time
 	// ClusterIPs are the Services that internalProxyService may name, and our
 	// own; a Service that is headless is absent.
 	ClusterIPs map[Key]netip.Addr
+}
+
+// HubProxy is the HTTP proxy of the management cluster, and the exceptions.
+type HubProxy struct {
+	Used    bool
+	NoProxy []string
 }
 
 // Key names an object.

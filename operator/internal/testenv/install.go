@@ -65,6 +65,7 @@ func files(set CRDs) ([]string, error) {
 		return module("github.com/k8snetworkplumbingwg/network-attachment-definition-client", "artifacts/networks-crd.yaml")
 	case OpenShift:
 		return module("github.com/openshift/api", "config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_networks-Default.crd.yaml",
+			"config/v1/zz_generated.crd-manifests/0000_03_config-operator_01_proxies.crd.yaml",
 			"security/v1/zz_generated.crd-manifests/0000_03_config-operator_01_securitycontextconstraints.crd.yaml")
 	case OLM:
 		return module("github.com/operator-framework/api", "crds/operators.coreos.com_operatorconditions.yaml")

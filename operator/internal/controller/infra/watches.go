@@ -49,9 +49,9 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 	if err != nil {
 		return err
 	}
-	for _, k := range []kinds.Kind{kinds.NetworkAttachmentDefinition, kinds.OpenShiftNetwork} {
+	for _, k := range []kinds.Kind{kinds.NetworkAttachmentDefinition, kinds.OpenShiftNetwork, kinds.OpenShiftProxy} {
 		optional.Watch(k, func(o client.Object) error {
-			return built.Watch(source.Kind(mgr.GetCache(), o, everyInfra, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, specChanged())))
+			return built.Watch(source.Kind(mgr.GetCache(), o, everyInfra, predicate.ResourceVersionChangedPredicate{}))
 		})
 	}
 	return nil
@@ -210,12 +210,5 @@ func conditionsOf(o client.Object) []metav1.Condition {
 func serviceChanged() predicate.Predicate {
 	return updates(func(before, after client.Object) bool {
 		return !reflect.DeepEqual(before.(*corev1.Service).Spec, after.(*corev1.Service).Spec)
-	})
-}
-
-// specChanged serves kinds whose objects count no generations.
-func specChanged() predicate.Predicate {
-	return updates(func(before, after client.Object) bool {
-		return !reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations())
 	})
 }

@@ -23,11 +23,13 @@ var (
 	VirtualMachineInstance      = Kind{Group: "kubevirt.io", Name: "VirtualMachineInstance", Versions: []string{"v1"}, New: Metadata}
 	NetworkAttachmentDefinition = Kind{Group: "k8s.cni.cncf.io", Name: "NetworkAttachmentDefinition", Versions: []string{"v1"}, New: Typed[nadv1.NetworkAttachmentDefinition]}
 	OpenShiftNetwork            = Kind{Group: "config.openshift.io", Name: "Network", Versions: []string{"v1"}, New: Typed[configv1.Network]}
+	OpenShiftProxy              = Kind{Group: "config.openshift.io", Name: "Proxy", Versions: []string{"v1"}, New: Typed[configv1.Proxy]}
 )
 
 // All are the kinds that the operator follows.
 func All() []Kind {
 	return []Kind{
 		HostedCluster, HostedControlPlane, NodePool, Machine, VirtualMachineInstance, NetworkAttachmentDefinition, OpenShiftNetwork,
+		OpenShiftProxy,
 	}
 }

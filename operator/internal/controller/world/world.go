@@ -7,6 +7,7 @@ import (
 	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	configv1 "github.com/openshift/api/config/v1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,6 +95,14 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 	var nads nadv1.NetworkAttachmentDefinitionList
 	if r.optional(ctx, &w, kinds.NetworkAttachmentDefinition, &nads) {
 		w.NetworkAttachments = nads.Items
+	}
+	var proxies configv1.ProxyList
+	if r.optional(ctx, &w, kinds.OpenShiftProxy, &proxies) {
+		for i := range proxies.Items {
+			if proxies.Items[i].Name == "cluster" {
+				w.HubProxy = &proxies.Items[i]
+			}
+		}
 	}
 	var err error
 	w.HubNetworks, err = r.hub.Prefixes(ctx)
