@@ -81,6 +81,11 @@ func run(args []string) error {
 		return fmt.Errorf("from the resource: %w", err)
 	}
 	rows = append(rows, more...)
+	again, err := restart(ctx)
+	if err != nil {
+		return fmt.Errorf("restarting: %w", err)
+	}
+	rows = append(rows, again)
 	lost, err := churn(ctx)
 	if err != nil {
 		return fmt.Errorf("coming and going: %w", err)

@@ -310,6 +310,28 @@ func TestARestartWithoutOperatorServesTheLastAcceptedSnapshot(t *testing.T) {
 	})
 }
 
+// behaviour E11: without its disk the manager serves and says so, and keeps the
+// snapshot once the disk is back.
+func TestADiskThatIsAwayIsAProblemAndIsTriedAgain(t *testing.T) {
+	state, api := filepath.Join(t.TempDir(), "away"), newAPIServer(t)
+	hub := agenttest.Start(t, t.TempDir())
+	o := start(t, func(o *Options) {
+		o.Hub, o.HubCA, o.Token, o.StateDir, o.Child, o.Kubeconfig = hub.Address, hub.CAFile, hub.TokenFile, state, "ns/p", api.kubeconfig(t)
+	})
+	hub.Snapshots <- snapshotOf("sha256:1", 1, "a")
+	e := connectEnvoy(t, o.XDSSocket, "ns/p", "")
+	eventually(t, 5*time.Second, "the problem", func() bool {
+		return strings.Contains(fmt.Sprint(api.agentStatus()["problems"]), "SnapshotNotKept")
+	})
+	require.True(t, e.has("a"))
+	require.NoError(t, os.Mkdir(state, 0o700))
+	eventually(t, 10*time.Second, "kept", func() bool {
+		_, err := os.Stat(filepath.Join(state, "snapshot.json.gz"))
+		return err == nil
+	})
+	eventually(t, 5*time.Second, "the problem is gone", func() bool { return api.agentStatus()["problems"] == nil })
+}
+
 // hazard 188: an Envoy that lives keeps its listeners from a manager that has
 // nothing yet.
 func TestAManagerWithoutASnapshotSaysNothing(t *testing.T) {

@@ -40,6 +40,9 @@ const (
 	turn            = time.Second
 	resolveInterval = 30 * time.Second
 	maxLookups      = 8
+	// keepRetry is when a snapshot that could not be kept is tried again: a disk
+	// that was full or away comes back.
+	keepRetry = 5 * time.Second
 )
 
 // engine owns what the manager decides with. Everything reaches it through
@@ -68,6 +71,7 @@ type engine struct {
 	resolving   bool
 	resolvedAt  time.Time
 	kept        string
+	keepAfter   time.Time
 	announced   netip.Addr
 	lastEnv     translate.Env
 	prober      *prober
@@ -294,12 +298,16 @@ func (e *engine) keep(u agent.Update, state xds.State) {
 	if !u.Streamed || u.Snapshot != s || e.app.o.StateDir == "" || e.kept == mark || !state.Settled || len(state.Rejections) > 0 || state.Accepted != s.Version {
 		return
 	}
-	e.kept = mark
+	if time.Now().Before(e.keepAfter) {
+		return
+	}
 	if err := agent.Keep(e.app.o.StateDir, *s); err != nil {
-		e.logger.Error("snapshot not kept", "err", err)
+		e.keepAfter = time.Now().Add(keepRetry)
+		e.logger.Error("snapshot not kept", "err", err, "retry", keepRetry.String())
 		e.set("keep", []routes.Problem{{Reason: ReasonSnapshotNotKept, Message: err.Error()}})
 		return
 	}
+	e.kept = mark
 	e.set("keep", nil)
 }
 

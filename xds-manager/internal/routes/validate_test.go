@@ -207,3 +207,19 @@ func TestNoBackendAtAllIsOneProblemAndNoneIsNone(t *testing.T) {
 	_, problems = vlan(named("Bad", 443, "x.example.com")).Validate()
 	require.Equal(t, []string{ReasonInvalidBackend, ReasonNoValidBackend}, reasons(problems))
 }
+
+// behaviour D1, E1: a name that is not for the pod side is on the VLAN alone, and
+// what has no name or a source is never on the pod side.
+func TestThePodSideHasTheNamesThatAreForIt(t *testing.T) {
+	both, inside := named("both", 443, "both.example.com"), named("inside", 443, "inside.example.com")
+	inside.PodSide = false
+	alias, rest := scoped("alias", TLS, 443, []string{"kubernetes"}, "192.0.2.101/32"), scoped("rest", TCP, 443, nil)
+	alias.PodSide, rest.PodSide = true, true
+	valid, problems := vlan(both, inside, alias, rest).Validate()
+	require.Empty(t, problems)
+	got := map[Side][]string{}
+	for _, l := range valid.Listeners() {
+		got[l.Side] = l.Backends
+	}
+	require.Equal(t, map[Side][]string{VLAN: {"alias", "both", "inside", "rest"}, Pod: {"both"}}, got)
+}
