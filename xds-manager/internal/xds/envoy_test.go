@@ -31,8 +31,8 @@ import (
 // realEnvoy is a server with a real Envoy at its socket.
 type realEnvoy struct {
 	server *Server
-	mu     sync.Mutex // guards states
-	states []State
+	mu     sync.Mutex // guards what follows
+	last   State
 	nacks  int
 }
 
@@ -45,6 +45,12 @@ func (r *realEnvoy) Rejected(_ string, n int) {
 }
 
 func (r *realEnvoy) UnknownNode() {}
+
+func (r *realEnvoy) state() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
 
 func (r *realEnvoy) rejected() int {
 	r.mu.Lock()
@@ -70,7 +76,7 @@ func startEnvoy(t *testing.T) *realEnvoy {
 	r.server = New(Options{NodeID: Standalone, Drain: time.Minute, Logger: slog.New(slog.DiscardHandler), Counters: r, Notify: func(s State) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.states = append(r.states, s)
+		r.last = s
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	socket := filepath.Join(dir, "x")
@@ -97,7 +103,7 @@ func startEnvoy(t *testing.T) *realEnvoy {
 
 func (r *realEnvoy) until(t *testing.T, what string, ok func(State) bool) {
 	t.Helper()
-	require.Eventually(t, func() bool { return ok(r.server.State()) }, 20*time.Second, 10*time.Millisecond, what)
+	require.Eventually(t, func() bool { return ok(r.state()) }, 20*time.Second, 10*time.Millisecond, what)
 }
 
 // echo is a backend on loopback that says its name.
@@ -187,7 +193,7 @@ func TestARealEnvoyKeepsTheGoodListenerAndSaysWhyInItsOwnWords(t *testing.T) {
 
 	publish("v2", plainListener("a", a, "x", unsetEngine), plainListener("b", b, "x", nil))
 	r.until(t, "the rejection is known", func(s State) bool { return len(s.Rejections) == 1 && s.Settled })
-	got := r.server.State()
+	got := r.state()
 	require.Equal(t, "v1", got.Accepted)
 	require.Equal(t, "a", got.Rejections[0].Name)
 	require.Contains(t, got.Rejections[0].Message, "failed validation", "Envoy's own words")
@@ -213,7 +219,7 @@ func TestARealEnvoysRejectedClusterHoldsUpNoOther(t *testing.T) {
 	}
 	r.server.Publish(Publication{Version: "v1", Resources: translate.Resources{Clusters: clusters, Listeners: []translate.Resource{plainListener("a", a, "x", nil)}}})
 	r.until(t, "the culprit is found", func(s State) bool { return len(s.Rejections) == 1 && s.Settled })
-	require.Equal(t, "bad", r.server.State().Rejections[0].Name)
+	require.Equal(t, "bad", r.state().Rejections[0].Name)
 	require.Equal(t, "one", speak(t, a))
 }
 
@@ -270,5 +276,5 @@ func TestARealEnvoyTakesWhateverTheTableAllows(t *testing.T) {
 	require.Empty(t, problems)
 	r.server.Publish(Publication{Version: "v1", Resources: res})
 	r.until(t, "accepted as a whole", func(s State) bool { return s.Accepted == "v1" || len(s.Rejections) > 0 })
-	require.Empty(t, r.server.State().Rejections)
+	require.Empty(t, r.state().Rejections)
 }

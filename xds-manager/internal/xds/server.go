@@ -102,13 +102,6 @@ func (s *Server) Trust(p Publication) {
 	}
 }
 
-// State is the present state.
-func (s *Server) State() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
-}
-
 // Serve answers on a unix socket until ctx ends. A stale socket file is
 // replaced; nobody but the pod's group can open the new one.
 func (s *Server) Serve(ctx context.Context, path string) error {
