@@ -192,7 +192,7 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	}
 	attachments := &attachment.Controller{
 		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now,
-		Apps: ingress.New(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), nil), mgr.GetAPIReader(), time.Now),
+		Apps: ingress.New(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), o.DialHosted), mgr.GetAPIReader(), time.Now),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)
 		},

@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -62,6 +63,77 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 			testenv.Eventually(t, 2*time.Minute, func() error { return leftovers(t.Context(), w) })
 		})
 	}
+}
+
+// case C45 (b), behaviours B6, G5: the same orders with *.apps on, where the hosted
+// API server answers in half of them and refuses in the others. Nothing is stuck
+// for two minutes, and where it answers nothing stays in the hosted cluster.
+func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
+	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
+	require.NoError(t, env.Install(t.Context(), append(testenv.All(), testenv.HostedOLM, testenv.MetalLB)...))
+	var controlPlanes []string
+	for i := range orders {
+		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-apps%d", 70+i, i))
+	}
+	hosts := newTenants(t, controlPlanes...)
+	worker(t)
+	env.Must(t, testenv.NamespaceObject("openshift-ingress"), testenv.NamespaceObject("metallb-system"), metalLB("metallb-system"))
+	options := testenv.DefaultOptions()
+	options.DialHosted = hosts.dial
+	env.Operator(t, options)
+	for i, order := range orders {
+		dead := i%2 == 1
+		t.Run(fmt.Sprintf("%s, refusing %t", strings.Join(order, " then "), dead), func(t *testing.T) {
+			t.Parallel()
+			w := build(t, 70+i, fmt.Sprintf("apps%d", i))
+			a := w.attachments[0]
+			env.Must(t, hosts.secret(t, controlPlanes[i]))
+			merge(t, a, fmt.Sprintf(`{"spec":{"appsIngress":{"enabled":true,"metallb":{"addressPoolName":%q,"ipAddressPoolRange":"192.0.%d.200-192.0.%d.209"},"service":{"name":%q}}}}`,
+				a.Name, 70+i, 70+i, "ingress-"+a.Name))
+			var applied []v1alpha1.AppliedObject
+			testenv.Eventually(t, 2*patience, func() error {
+				if st := get(t, a).Status.AppsIngressStatus; st != nil {
+					applied = st.Applied
+				}
+				if !slices.ContainsFunc(applied, func(o v1alpha1.AppliedObject) bool { return o.Kind == "Service" }) {
+					return fmt.Errorf("the hosted cluster has %v: %+v", applied, a.Status.AppsIngressStatus)
+				}
+				return nil
+			})
+			if dead {
+				hosts.kill(controlPlanes[i])
+			}
+			for _, what := range order {
+				remove(t, w, what)
+			}
+			for _, o := range []client.Object{w.infra, a} {
+				testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), o) })
+			}
+			testenv.Eventually(t, 2*time.Minute, func() error { return leftovers(t.Context(), w) })
+			for _, o := range applied {
+				u := &unstructured.Unstructured{}
+				u.SetAPIVersion(o.APIVersion)
+				u.SetKind(o.Kind)
+				u.SetNamespace(o.Namespace)
+				u.SetName(o.Name)
+				// A HostedCluster that is gone took its objects with it.
+				if !dead && order[0] != "hostedcluster" {
+					testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), u) })
+				}
+				require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), u)))
+			}
+		})
+	}
+}
+
+// metalLB is one that is there before us.
+func metalLB(namespace string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetAPIVersion("metallb.io/v1beta1")
+	u.SetKind("MetalLB")
+	u.SetNamespace(namespace)
+	u.SetName("metallb")
+	return u
 }
 
 // remove deletes one part of a world as its owner would: HyperShift takes the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/densityops/oooi/operator/internal/agent"
 	"github.com/densityops/oooi/operator/internal/controller/workload"
+	"github.com/densityops/oooi/operator/internal/hosted"
 	"github.com/densityops/oooi/operator/internal/images"
 	"github.com/densityops/oooi/operator/internal/render"
 )
@@ -53,6 +54,8 @@ type Options struct {
 
 	Images images.Set
 	Logger *slog.Logger
+	// DialHosted reaches the hosted clusters; nil is the usual way.
+	DialHosted hosted.Dialer
 	// Registry of metrics; default the process's.
 	Registry prometheus.Registerer
 }

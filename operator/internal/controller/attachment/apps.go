@@ -43,9 +43,14 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 	return stepResult{enabled: true, err: err, after: after}
 }
 
-// releaseAfter is how long a hosted cluster that does not answer holds up the
-// deletion of its attachment.
-const releaseAfter = 10 * time.Minute
+// How long a hosted cluster holds up the deletion of its attachment: one that does
+// not answer may be back, one that answers and refuses will not change its mind.
+// Who takes as long as answersWithin has not answered.
+const (
+	releaseAfter   = 10 * time.Minute
+	releaseRefused = 80 * time.Second
+	answersWithin  = 5 * time.Second
+)
 
 // leaveHostedCluster takes everything back, as far as that can be done: a
 // hosted cluster that is gone takes it with it, and one that does not answer is
@@ -54,16 +59,20 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	if a.Status.AppsIngressStatus == nil {
 		return nil
 	}
+	started, limit := c.Clock(), releaseAfter
 	err := c.Apps.Remove(ctx, a)
 	if err == nil {
 		return nil
+	}
+	if c.Clock().Sub(started) < answersWithin {
+		limit = releaseRefused
 	}
 	w, readErr := c.World.ForAttachment(ctx, a)
 	if readErr != nil {
 		return readErr
 	}
 	gone := !w.Unreadable[facts.KindHostedCluster] && hostedClusterGone(w, a)
-	if gone || c.Clock().Sub(a.DeletionTimestamp.Time) >= releaseAfter {
+	if gone || c.Clock().Sub(a.DeletionTimestamp.Time) >= limit {
 		ctrl.LoggerFrom(ctx).Info("leaving objects of the apps ingress in the hosted cluster", "gone", gone, "err", err.Error())
 		return nil
 	}

@@ -28,8 +28,12 @@ import (
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
-// unreachable is a hosted cluster that hangs.
-type unreachable struct{ tries int }
+// unreachable is a hosted cluster whose calls take some time and end in nothing.
+type unreachable struct {
+	tries int
+	takes time.Duration
+	now   *time.Time
+}
 
 func (u *unreachable) Ensure(context.Context, *v1alpha1.InfraClusterAttachment, facts.Attachment, []v1alpha1.Infra) (time.Duration, error) {
 	return 0, errors.New("not asked here")
@@ -37,6 +41,7 @@ func (u *unreachable) Ensure(context.Context, *v1alpha1.InfraClusterAttachment, 
 
 func (u *unreachable) Remove(context.Context, *v1alpha1.InfraClusterAttachment) error {
 	u.tries++
+	*u.now = u.now.Add(u.takes)
 	return outcome.Failed{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "reaching the hosted cluster", Err: errors.New("context deadline exceeded")}
 }
 
@@ -49,9 +54,10 @@ func (everything) Served(k kinds.Kind) (schema.GroupVersionKind, bool) {
 
 func (everything) Known(context.Context) error { return nil }
 
-// behaviour B6: a hosted cluster that hangs holds up a deletion for at most ten
-// minutes, and says so; one that is gone does not hold it up at all.
-func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
+// behaviour B6, case C45 (b): a hosted cluster that hangs holds up a deletion for
+// at most ten minutes, one that refuses for less than two, and the attachment says
+// so; one that is gone does not hold it up at all.
+func TestAnUnreachableHostedClusterIsGivenUp(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, hyperv1.AddToScheme} {
 		require.NoError(t, add(scheme))
@@ -60,12 +66,15 @@ func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		cluster  bool
+		takes    time.Duration
 		after    time.Duration
 		released bool
 	}{
-		{"it hangs for nine minutes", true, 9 * time.Minute, false},
-		{"it hangs for eleven minutes", true, 11 * time.Minute, true},
-		{"the HostedCluster is gone", false, time.Second, true},
+		{"it hangs for nine minutes", true, 10 * time.Second, 9 * time.Minute, false},
+		{"it hangs for eleven minutes", true, 10 * time.Second, 11 * time.Minute, true},
+		{"it refuses for a minute", true, time.Millisecond, time.Minute, false},
+		{"it refuses for a minute and a half", true, time.Millisecond, 90 * time.Second, true},
+		{"the HostedCluster is gone", false, time.Millisecond, time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &v1alpha1.InfraClusterAttachment{ObjectMeta: metav1.ObjectMeta{
@@ -88,8 +97,9 @@ func TestAnUnreachableHostedClusterIsGivenUpAfterTenMinutes(t *testing.T) {
 				})
 			}
 			k := builder.Build()
-			apps := &unreachable{}
-			clock := func() time.Time { return deleted.Add(c.after) }
+			now := deleted.Add(c.after)
+			apps := &unreachable{takes: c.takes, now: &now}
+			clock := func() time.Time { return now }
 			applier, reader := apply.New(k, k), world.New(k, everything{}, world.NewHubNetworks(k, clock), world.NewBoard(clock))
 			controller := &attachment.Controller{
 				Client: k, Applier: applier, World: reader, Policies: &policy.Policies{Applier: applier, World: reader}, Apps: apps,

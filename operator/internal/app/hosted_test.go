@@ -1,0 +1,123 @@
+package app_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tenants answer as the API servers of hosted clusters, each under the name of its
+// Service: behind all of them is the one real API server of the tests.
+type tenants struct {
+	server *httptest.Server
+	ca     []byte
+
+	mu   sync.Mutex
+	dead map[string]bool // guarded by mu, by control-plane namespace
+}
+
+func newTenants(t *testing.T, controlPlanes ...string) *tenants {
+	t.Helper()
+	target, err := url.Parse(env.Config.Host)
+	require.NoError(t, err)
+	transport, err := rest.TransportFor(env.Config)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Header.Del("Authorization")
+	}}
+	cert, ca := selfSigned(t, controlPlanes)
+	s := &tenants{server: httptest.NewUnstartedServer(http.Handler(proxy)), ca: ca, dead: map[string]bool{}}
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func selfSigned(t *testing.T, controlPlanes []string) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tenants"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, ns := range controlPlanes {
+		template.DNSNames = append(template.DNSNames, "kube-apiserver."+ns+".svc")
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// kill makes a hosted cluster's API server refuse.
+func (s *tenants) kill(controlPlane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead[controlPlane] = true
+}
+
+// dial is the operator's way to them.
+func (s *tenants) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	labels := strings.Split(address, ".")
+	s.mu.Lock()
+	refused := len(labels) > 1 && s.dead[labels[1]]
+	s.mu.Unlock()
+	if refused {
+		return nil, errors.New("connection refused")
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+}
+
+// secret is the kubeconfig that HyperShift leaves.
+func (s *tenants) secret(t *testing.T, controlPlane string) *corev1.Secret {
+	t.Helper()
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "https://kube-apiserver:6443", CertificateAuthorityData: s.ca}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: "tenant"}},
+	})
+	require.NoError(t, err)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controlPlane, Name: "service-network-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": raw},
+	}
+}
+
+// worker is a Ready node of the hosted clusters.
+func worker(t *testing.T) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-of-tenants"}}
+	env.Must(t, node)
+	t.Cleanup(func() { require.NoError(t, env.Client.Delete(context.WithoutCancel(t.Context()), node)) })
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	require.NoError(t, env.Client.Status().Update(t.Context(), node))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	node.Spec.Taints = nil
+	require.NoError(t, env.Client.Update(t.Context(), node))
+}
