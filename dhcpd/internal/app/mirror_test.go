@@ -199,14 +199,20 @@ func TestBindingsAreMirroredAndRenewalsAreNot(t *testing.T) {
 	require.Equal(t, before, b.c.writes)
 }
 
-// behaviour C5: while the API is away the block is given from; then new
-// clients get nothing, and known ones go on.
+// behaviour C5, hazard 39, case C15: while the API is away, for three lease
+// times, the block is given from; then new clients get nothing, and known ones
+// go on.
 func TestWithoutTheAPIOnlyTheBlockIsGiven(t *testing.T) {
 	b := newBench(t)
 	p := b.pod("")
 	b.pass(3*time.Second, p)
+	known, _ := p.dora(50)
+	b.pass(3*time.Second, p)
 	p.link.cut = true
-	b.pass(time.Hour, p)
+	for range 12 {
+		b.pass(5*time.Minute, p)
+		require.Equal(t, lease.Answer{Verdict: lease.Ack, Reason: lease.OK, IP: known}, p.renew(50, known))
+	}
 	var got []netip.Addr
 	for n := range 10 {
 		if ip, reason := p.dora(n); reason == lease.OK {
@@ -215,13 +221,34 @@ func TestWithoutTheAPIOnlyTheBlockIsGiven(t *testing.T) {
 			require.Equal(t, lease.NotSetAside, reason)
 		}
 	}
-	require.Len(t, got, 5)
-	b.pass(30*time.Minute, p)
+	require.Len(t, got, 4)
+	b.pass(5*time.Minute, p)
+	require.Equal(t, lease.Ack, p.renew(50, known).Verdict)
 	p.link.cut = false
 	b.pass(5*time.Second, p)
 	ip, reason := p.dora(20)
 	require.Equal(t, lease.OK, reason)
-	require.NotContains(t, got[:0], ip)
+	require.NotContains(t, append(got, known), ip)
+}
+
+// behaviour C9: mere counters are written at most once a minute.
+func TestFiguresAreWrittenOnceAMinute(t *testing.T) {
+	b := newBench(t)
+	p := b.pod("")
+	b.pass(2*time.Minute, p)
+	before := b.c.writes
+	for i := range 50 {
+		p.srv.Do(func(t *lease.Table, now time.Time) {
+			if t.Withdraw(mac(1)); i%2 == 0 {
+				t.Offer(lease.Client{MAC: mac(1)}, netip.Addr{}, now)
+			}
+		})
+		b.pass(time.Second, p)
+	}
+	require.LessOrEqual(t, b.c.writes-before, 2, "the figures once, and the block once, of fifty changes")
+	p.srv.Do(func(t *lease.Table, now time.Time) { t.Offer(lease.Client{MAC: mac(1)}, netip.Addr{}, now) })
+	b.pass(time.Minute, p)
+	require.Equal(t, 39, b.c.agent.Pool.Free)
 }
 
 // behaviour C5: pod and disk are gone. Who had a lease keeps it, mirrored or
