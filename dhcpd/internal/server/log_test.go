@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -39,4 +40,28 @@ func TestOneLogLineForATransaction(t *testing.T) {
 			}
 		})
 	}
+}
+
+// case C09: thousands of malformed messages are one line of each kind, and
+// leave nothing behind.
+func TestMalformedMessagesAreLoggedOnceOfAKind(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Now()
+	dropped := 0
+	s := New(Options{
+		Log: slog.New(slog.NewJSONHandler(&out, nil)), Now: func() time.Time { return now },
+		Observe: func(typ, _ string) { dropped += strings.Count(typ, "malformed") },
+	}, configure(t, nil), nil)
+	sockets := &conn{ip: s.cfg.ServerIP, raw: true, frames: newBatch(batchSize + 1), datagrams: newBatch(batchSize + 1)}
+	for range 1000 {
+		for _, name := range []string{"dhcp-bad-hlen0", "dhcp-bad-hlen255", "dhcp-bad-truncated-option", "dhcp-bad-short"} {
+			b, err := os.ReadFile("../dhcp/testdata/" + name)
+			require.NoError(t, err)
+			s.packet(sockets, packet{payload: b, from: station(1), framed: true, port: serverPort}, now)
+		}
+	}
+	require.Equal(t, 4000, dropped)
+	require.Equal(t, 3, strings.Count(out.String(), "message dropped"), out.String())
+	require.Zero(t, sockets.frames.n+sockets.datagrams.n)
+	require.Empty(t, s.table.Records())
 }
