@@ -46,7 +46,7 @@ type App struct {
 	keeper   *agent.Keeper
 	kinds    *kinds.Registry
 	rollouts *workload.Rollouts
-	life     func(context.Context) error
+	life     *forLife
 }
 
 // Run builds the operator and runs it until the context ends.
@@ -103,7 +103,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.manager, err = ctrl.NewManager(config, a.managerOptions(scheme, log))
+	a.manager, err = ctrl.NewManager(config, a.managerOptions(config, scheme, log))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
@@ -132,6 +132,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	parts := []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, mgr.GetClient()}}
+	if a.life != nil {
+		parts = append(parts, a.life)
+	}
 	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("adding a part: %w", err)
@@ -265,11 +268,6 @@ func (a *App) changed(o any) {
 
 // Run runs the operator until the context ends.
 func (a *App) Run(ctx context.Context) error {
-	if a.life != nil {
-		if err := a.life(ctx); err != nil {
-			return fmt.Errorf("becoming the leader: %w", err)
-		}
-	}
 	a.options.Logger.Info("starting", "version", Version, "hub", a.server.Addr().String(), "contract", agent.Contract)
 	if err := a.manager.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)

@@ -3,6 +3,7 @@ package app_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,12 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) { os.Exit(testenv.Run(m, &env, true)) }
+func TestMain(m *testing.M) {
+	if args, ok := os.LookupEnv(podArgs); ok {
+		os.Exit(runAsPod(strings.Fields(args)))
+	}
+	os.Exit(testenv.Run(m, &env, true))
+}
 
 const patience = 60 * time.Second
 

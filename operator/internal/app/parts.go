@@ -16,11 +16,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/operator-framework/operator-lib/conditions"
-	"github.com/operator-framework/operator-lib/leader"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -57,7 +57,7 @@ const leaderLock = "oooi-operator"
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // managerOptions: caches, metrics, probes and leader.
-func (a *App) managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
+func (a *App) managerOptions(config *rest.Config, scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 	o := a.options
 	m := server.Options{BindAddress: o.MetricsBindAddress}
 	if o.MetricsSecure {
@@ -68,12 +68,9 @@ func (a *App) managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Optio
 			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.keeper.Certificate() }
 		}}
 	}
-	if o.LeaderElect == LeaderLife {
-		a.life = func(ctx context.Context) error { return leader.Become(ctx, leaderLock) }
-	}
 	// One process may hold several operators: the tests do.
 	repeatable := true
-	return ctrl.Options{
+	out := ctrl.Options{
 		Controller: ctrlconfig.Controller{SkipNameValidation: &repeatable},
 		Scheme:     scheme, Logger: log, Metrics: m, Cache: cacheOptions(),
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -83,6 +80,11 @@ func (a *App) managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Optio
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 	}
+	if o.LeaderElect == LeaderLife {
+		a.life = &forLife{options: o, config: config}
+		out.LeaderElection, out.LeaderElectionResourceLockInterface = true, a.life
+	}
+	return out
 }
 
 // probes: alive while the process answers, ready once agents can be served.

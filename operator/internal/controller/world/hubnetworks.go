@@ -20,7 +20,7 @@ import (
 // they hardly ever change, and a Node is a big object.
 const hubNetworksAge = 10 * time.Minute
 
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=list
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 
 // HubNetworks finds the pod and service networks of the management cluster.
