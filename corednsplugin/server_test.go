@@ -1,6 +1,7 @@
 package oooi
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
@@ -31,9 +32,12 @@ import (
 const (
 	loopVLAN   = "127.9.0.3"
 	loopWorker = "127.9.0.101"
-	loopPod    = "127.8.0.5"
 	loopClient = "127.8.0.7"
 )
+
+// loopPod is this process's own: management ports are fixed, and CoreDNS would
+// share them with the same test in another checkout.
+var loopPod = fmt.Sprintf("127.8.%d.%d", 1+os.Getpid()>>8%200, os.Getpid()&0xff)
 
 // serial: the plugins of CoreDNS keep process-wide state per instance.
 var oneServer sync.Mutex
@@ -165,7 +169,7 @@ func get(t *testing.T, url string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	r, err := http.DefaultClient.Do(req)
+	r, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	return r.StatusCode
@@ -248,30 +252,67 @@ func TestChangesLoseNoQuery(t *testing.T) {
 // Case C28: upstreams that point back. The process stays up, owned names are
 // answered, foreign ones fail at once.
 func TestUpstreamsThatPointBack(t *testing.T) {
-	for name, conf := range map[string]string{
-		"the node lists loopback":    "nameserver 127.0.0.1\n",
-		"the node lists our address": "nameserver " + loopVLAN + "\n",
-		"the node lists nothing":     "",
+	for _, tc := range []struct{ name, upstream, conf, problem string }{
+		{"the node lists our own Service", "resolv.conf", "nameserver 172.30.20.2\n", ReasonUpstreamIsSelf},
+		{"the node lists loopback", "resolv.conf", "nameserver 127.0.0.1\n", ReasonUpstreamIsSelf},
+		{"the node lists our address", "resolv.conf", "nameserver " + loopVLAN + "\n", ReasonUpstreamIsSelf},
+		{"the node lists nothing", "resolv.conf", "", ReasonNoUpstreams},
+		{"the user names our address", loopVLAN, "", ReasonUpstreamIsSelf},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			resolv := filepath.Join(dir, "resolv.conf")
-			require.NoError(t, os.WriteFile(resolv, []byte(conf), 0o600))
+			require.NoError(t, os.WriteFile(resolv, []byte(tc.conf), 0o600))
 			t.Setenv("OOOI_RESOLV_CONF", resolv)
 			file := filepath.Join(dir, "dns.json")
 			snapshotFile(t, file, "127.9.0.4", 1)
-			rewrite(t, file, `"upstreams": []`, `"upstreams": ["resolv.conf"]`)
+			rewrite(t, file, `"upstreams": []`, `"ownAddresses": ["172.30.20.2"], "upstreams": ["`+tc.upstream+`"]`)
 			environment(t, file)
 			s := start(t, Corefile)
 			require.Equal(t, "NOERROR 127.9.0.4", sum(s.exchange(t, "udp", loopWorker, loopVLAN, query("api.d.test.", dns.TypeA))))
 			began := time.Now()
 			require.Equal(t, "REFUSED", sum(s.exchange(t, "udp", loopWorker, loopVLAN, query("example.org.", dns.TypeA))))
 			require.Less(t, time.Since(began), time.Second)
-			n, err := testutil.GatherAndCount(prometheus.DefaultGatherer, "coredns_oooi_problems")
-			require.NoError(t, err)
-			require.Positive(t, n)
+			require.Positive(t, problems(t)[tc.problem])
 		})
 	}
+}
+
+// Behaviour D7: all that may change is in the snapshot. The VLAN's range, more
+// sources, TTL and apexes change under a running server whose Corefile does not.
+func TestEverythingChangesLive(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "dns.json")
+	snapshotFile(t, file, "127.9.0.4", 1)
+	environment(t, file)
+	s := start(t, Corefile)
+	const neighbour = "127.9.1.9"
+	ttl := func(from, to string) string {
+		m, err := s.try("udp", from, to, query("api.d.test.", dns.TypeA))
+		if err != nil || len(m.Answer) == 0 {
+			return fmt.Sprint(err)
+		}
+		return fmt.Sprint(m.Answer[0].Header().Ttl)
+	}
+	require.Equal(t, "30", ttl(loopWorker, loopVLAN))
+	require.Equal(t, "REFUSED", sum(s.exchange(t, "udp", neighbour, loopVLAN, query("api.d.test.", dns.TypeA))))
+	require.Equal(t, "30", ttl(neighbour, loopPod), "a pod, for now")
+
+	rewrite(t, file, `"cidr": "127.9.0.0/24"`, `"ttlSeconds": 7, "cidr": "127.9.0.0/23"`)
+	require.Eventually(t, func() bool { return ttl(neighbour, loopVLAN) == "7" }, time.Second, 10*time.Millisecond)
+	require.Equal(t, "REFUSED", sum(s.exchange(t, "udp", neighbour, loopPod, query("api.d.test.", dns.TypeA))))
+
+	rewrite(t, file, `"cidr": "127.9.0.0/23"`, `"cidr": "127.9.0.0/24", "additionalSourceCidrs": ["127.9.1.8/29"]`)
+	require.Eventually(t, func() bool {
+		m, err := s.try("udp", "127.9.1.16", loopVLAN, query("api.d.test.", dns.TypeA))
+		return err == nil && sum(m) == "REFUSED"
+	}, time.Second, 10*time.Millisecond)
+	require.Equal(t, "7", ttl(neighbour, loopVLAN))
+
+	rewrite(t, file, `"zones": ["d.test"]`, `"zones": ["test"]`)
+	require.Eventually(t, func() bool {
+		m, err := s.try("udp", loopWorker, loopVLAN, query("api.d.test.", dns.TypeAAAA))
+		return err == nil && sum(m) == "NOERROR soa=test."
+	}, time.Second, 10*time.Millisecond)
 }
 
 // Every Corefile of the README starts, with the documentation's addresses
@@ -295,7 +336,7 @@ func TestReadmeCorefiles(t *testing.T) {
 	}
 }
 
-// Every property is documented, and every documented metric and reason exists.
+// Every property, result and reason is documented.
 func TestReadmeIsComplete(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -308,6 +349,22 @@ func TestReadmeIsComplete(t *testing.T) {
 	for _, r := range resultNames {
 		require.Contains(t, string(text), "`"+r+"`")
 	}
+	table := string(text[bytes.Index(text, []byte("| reason |")):bytes.Index(text, []byte("## Examples"))])
+	reason := regexp.MustCompile(`Reason\w+ += "(\w+)"`)
+	found := 0
+	for _, dir := range []string{".", "internal/agent", "internal/snapshot", "internal/report"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			code, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, m := range reason.FindAllStringSubmatch(string(code), -1) {
+				require.Regexp(t, `\b`+m[1]+`\b`, table)
+				found++
+			}
+		}
+	}
+	require.Greater(t, found, 15)
 }
 
 // The directives refuse what cannot work.

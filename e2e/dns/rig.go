@@ -20,13 +20,14 @@ const (
 	ServerIP   = "192.0.2.3"
 	PodIP      = "10.128.0.5"
 	WorkerIP   = "192.0.2.101"
+	OtherIP    = "192.0.2.150" // a worker of another cluster
 	StrangerIP = "203.0.113.9"
 	ClientIP   = "10.128.0.7"
 	UpstreamIP = "10.128.0.53"
 )
 
-// Rig is a DNS pod between a VLAN with one VM and a pod network with one pod and
-// one resolver.
+// Rig is a DNS pod between a VLAN with one VM, which plays every client there, and
+// a pod network with one pod and one resolver.
 type Rig struct {
 	Dir      string
 	Server   *lab.Host
@@ -103,7 +104,7 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	}{
 		{&r.Server, "dns", "vlan", lab.Link{Device: "net1", Addresses: prefixes(ServerIP + "/24")}},
 		{&r.Server, "dns", "pods", lab.Link{Device: "eth0", Addresses: prefixes(PodIP + "/24")}},
-		{&r.VM, "vm", "vlan", lab.Link{Device: "eth0", Addresses: prefixes(WorkerIP+"/24", StrangerIP+"/32")}},
+		{&r.VM, "vm", "vlan", lab.Link{Device: "eth0", Addresses: prefixes(WorkerIP+"/24", OtherIP+"/24", StrangerIP+"/32")}},
 		{&r.Pod, "pod", "pods", lab.Link{Device: "eth0", Addresses: prefixes(ClientIP + "/24")}},
 		{&r.Node, "node", "pods", lab.Link{Device: "eth0", Addresses: prefixes(UpstreamIP + "/24")}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +23,16 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// Behaviour D10: only the plugins that it needs.
+func TestPlugins(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-plugins") //nolint:gosec // ourselves
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	// forward and cache import these two; no Corefile can name them.
+	require.ElementsMatch(t, append([]string{"dnstap", "metadata"}, directives...), strings.Fields(string(out)))
 }
 
 // Exit codes: 0 good, 1 input that is refused, 2 a command that is none. What was

@@ -30,6 +30,8 @@ const (
 	ReasonHubRefused = "HubRefused"
 	// ReasonHubCredentials: CA bundle or token cannot be read.
 	ReasonHubCredentials = "HubCredentials"
+	// ReasonSnapshotNotKept: the stream's last snapshot is not on disk.
+	ReasonSnapshotNotKept = "SnapshotNotKept"
 )
 
 // Options say where snapshots come from. An empty field switches its source off.
@@ -63,6 +65,7 @@ type Agent struct {
 	file    fileReader
 	invalid map[string]string // source -> what is wrong with its newest snapshot
 	refused *snapshot.Problem // why the operator does not let us in
+	unkept  bool              // the stream's last snapshot could not be written
 }
 
 // event is what the sources tell the one goroutine that decides.
@@ -147,9 +150,11 @@ func (a *Agent) fromStream(s *agentpb.Snapshot) {
 	}
 	delete(a.invalid, "stream")
 	a.cand.stream, a.cand.connected = &c, true
-	if err := a.saveState(s); err != nil {
+	err = a.saveState(s)
+	if err != nil {
 		log.Warningf("Keeping the snapshot on disk: %v", err)
 	}
+	a.unkept = err != nil
 }
 
 func (a *Agent) readFile() bool {
@@ -180,6 +185,12 @@ func (a *Agent) state() State {
 	}
 	if a.refused != nil {
 		s.Problems = append(s.Problems, *a.refused)
+	}
+	if a.unkept {
+		s.Problems = append(s.Problems, snapshot.Problem{
+			Reason:  ReasonSnapshotNotKept,
+			Message: "the state directory cannot be written: a restart without the operator serves an older snapshot or the file's",
+		})
 	}
 	return s
 }

@@ -347,11 +347,19 @@ func TestBrokenStateIsIgnored(t *testing.T) {
 	require.Nil(t, New(Options{StateDir: dir}).Load().Config)
 }
 
+// A full or read-only disk stops nothing, and is named until it is mended.
 func TestStateThatCannotBeWrittenStopsNothing(t *testing.T) {
 	h := startHub(t)
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, states := run(t, h.options(file)) // a file where a directory should be
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.WriteFile(dir, nil, 0o600)) // a file where a directory should be
+	_, states := run(t, h.options(dir))
 	h.out <- snap("v1", 1)
-	wait(t, states, "snapshot", serves("v1"))
+	s := wait(t, states, "snapshot", serves("v1"))
+	require.True(t, has(ReasonSnapshotNotKept)(s))
+	require.NotContains(t, s.Problems[0].Message, dir, "messages hold nothing volatile")
+	require.NoError(t, os.Remove(dir))
+	h.out <- snap("v2", 2)
+	s = wait(t, states, "snapshot", serves("v2"))
+	require.Empty(t, s.Problems)
+	require.Equal(t, "v2", New(Options{StateDir: dir}).Load().Config.Version)
 }

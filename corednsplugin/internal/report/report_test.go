@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,6 +44,21 @@ func TestGolden(t *testing.T) {
 	got, err := json.MarshalIndent(golden(), "", "  ")
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got)+"\n")
+}
+
+// Behaviour H4: a status that the resource's schema would refuse is never written.
+func TestProblemsFitTheSchema(t *testing.T) {
+	var many []snapshot.Problem
+	for i := range 1000 {
+		many = append(many, snapshot.Problem{Reason: "InvalidRecord", Message: fmt.Sprintf("%04d", i)})
+	}
+	require.Len(t, Problems(many[:256]), 256)
+	got := Problems(many)
+	require.Len(t, got, 256)
+	require.Equal(t, Problem{"InvalidRecord", "0254"}, got[254])
+	require.Equal(t, Problem{ReasonMoreProblems, "745 problems more are not listed"}, got[255])
+	long := Problems([]snapshot.Problem{{Reason: "ListenerNotBound", Message: strings.Repeat("ü", 5000)}})
+	require.Len(t, []rune(long[0].Message), 2048)
 }
 
 // writer records what is written, and fails while told to.

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+
 	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
 )
 
@@ -48,10 +50,27 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Problems sorts and converts.
+// The resource's schema takes no more; one that is too long would keep all of the
+// report out.
+const (
+	maxProblems = 256
+	maxMessage  = 2048 // characters
+)
+
+// ReasonMoreProblems stands for the problems that the status has no room for.
+const ReasonMoreProblems = "MoreProblems"
+
+// Problems sorts, bounds and converts.
 func Problems(in []snapshot.Problem) []Problem {
 	var out []Problem
-	for _, p := range snapshot.SortProblems(in) {
+	sorted := snapshot.SortProblems(in)
+	for i, p := range sorted {
+		if len(out) == maxProblems-1 && len(sorted) > maxProblems {
+			return append(out, Problem{ReasonMoreProblems, fmt.Sprintf("%d problems more are not listed", len(sorted)-i)})
+		}
+		if message := []rune(p.Message); len(message) > maxMessage {
+			p.Message = string(message[:maxMessage-3]) + "..."
+		}
 		out = append(out, Problem(p))
 	}
 	return out

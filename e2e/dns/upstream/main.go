@@ -1,5 +1,6 @@
-// Command upstream is a resolver for the tests: it answers every question, says
-// each one on stdout, and would betray any name that should not have reached it.
+// Command upstream is a resolver for the tests: it answers every question but those
+// for slow names, says each one on stdout, and would betray any name that should
+// not have reached it.
 package main
 
 import (
@@ -7,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -37,26 +39,17 @@ func serve(w dns.ResponseWriter, q *dns.Msg, ip string) {
 	if name != "." { // a health check
 		_, _ = fmt.Fprintln(os.Stdout, "QUERY", name, dns.TypeToString[question.Qtype])
 	}
-	switch {
-	case strings.Contains(name, "nosuch"):
+	if strings.HasPrefix(name, "slow") {
+		return // for so long that it may as well be for ever
+	}
+	if strings.Contains(name, "nosuch") {
 		m.Rcode = dns.RcodeNameError
 		m.Ns = append(m.Ns, &dns.SOA{
 			Hdr: dns.RR_Header{Name: "test.", Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: 3600},
 			Ns:  "ns.test.", Mbox: "root.test.", Serial: 1, Refresh: 1, Retry: 1, Expire: 1, Minttl: 3600,
 		})
-	case question.Qtype == dns.TypeA:
-		m.Answer = append(m.Answer, &dns.A{Hdr: hdr, A: net.ParseIP(ip)})
-	case question.Qtype == dns.TypeAAAA && !strings.HasPrefix(name, "v4only"):
-		m.Answer = append(m.Answer, &dns.AAAA{Hdr: hdr, AAAA: net.ParseIP("2001:db8::bad")})
-	case question.Qtype == dns.TypeTXT:
-		for range 12 {
-			m.Answer = append(m.Answer, &dns.TXT{Hdr: hdr, Txt: []string{strings.Repeat("x", 250)}})
-		}
-	case question.Qtype == dns.TypeHTTPS:
-		m.Answer = append(m.Answer, &dns.HTTPS{SVCB: dns.SVCB{
-			Hdr: hdr, Priority: 1, Target: ".",
-			Value: []dns.SVCBKeyValue{&dns.SVCBIPv4Hint{Hint: []net.IP{net.ParseIP(ip)}}},
-		}})
+	} else {
+		m.Answer = records(hdr, name, net.ParseIP(ip))
 	}
 	if o := q.IsEdns0(); o != nil {
 		m.SetEdns0(1232, o.Do())
@@ -69,4 +62,24 @@ func serve(w dns.ResponseWriter, q *dns.Msg, ip string) {
 		m.Truncate(size)
 	}
 	_ = w.WriteMsg(m)
+}
+
+// records are what a name has of a type.
+func records(hdr dns.RR_Header, name string, ip net.IP) []dns.RR {
+	switch hdr.Rrtype {
+	case dns.TypeA:
+		return []dns.RR{&dns.A{Hdr: hdr, A: ip}}
+	case dns.TypeAAAA:
+		if strings.HasPrefix(name, "v4only") {
+			return nil
+		}
+		return []dns.RR{&dns.AAAA{Hdr: hdr, AAAA: net.ParseIP("2001:db8::bad")}}
+	case dns.TypeTXT:
+		return slices.Repeat([]dns.RR{&dns.TXT{Hdr: hdr, Txt: []string{strings.Repeat("x", 250)}}}, 12)
+	case dns.TypeHTTPS:
+		return []dns.RR{&dns.HTTPS{SVCB: dns.SVCB{
+			Hdr: hdr, Priority: 1, Target: ".", Value: []dns.SVCBKeyValue{&dns.SVCBIPv4Hint{Hint: []net.IP{ip}}},
+		}}}
+	}
+	return nil
 }
