@@ -117,6 +117,9 @@ func explain(w io.Writer, t routes.Table, q query) error {
 			return ErrFound
 		}
 		fmt.Fprintf(w, "backend %s\n", v.Backend)
+		if chain := translate.Chain(t, l, v.Backend); chain != v.Backend {
+			fmt.Fprintf(w, "  by the filter chain of %s, which leads to the same endpoints\n", chain)
+		}
 		for _, b := range t.Backends {
 			if b.Name == v.Backend {
 				for _, e := range b.Endpoints {

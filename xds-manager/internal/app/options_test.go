@@ -100,6 +100,7 @@ func TestRoutesExplainsWhichChainWinsAndWhy(t *testing.T) {
 		{"an alias", []string{"--port", "443", "--sni", "kubernetes", "--source", "192.0.2.150"}, `the name "kubernetes" from source 192.0.2.150 leads to "example-hcp-b/alias-tls"`, nil},
 		{"a stranger with an alias", []string{"--port", "443", "--sni", "kubernetes", "--source", "192.0.2.50"}, "is for 2 known sources, and 192.0.2.50 is none of them", ErrFound},
 		{"an unknown name on 6443", []string{"--port", "6443", "--sni", "x", "--source", "192.0.2.101"}, `backend example-hcp-a/alias-api`, nil},
+		{"the chain that the access log shows", []string{"--port", "6443", "--source", "192.0.2.101"}, `by the filter chain of example-hcp-a/api`, nil},
 		{"plain bytes", []string{"--port", "443", "--plain", "--source", "192.0.2.101"}, "port 443 takes nothing else", ErrFound},
 		{"a Host with a port", []string{"--port", "80", "--sni", "X.apps.example-hcp-a.clusters.example.com:80", "--source", "192.0.2.101"}, "endpoint 192.0.2.200:80", nil},
 		{"the pod side", []string{"--port", "443", "--pod", "--sni", "kubernetes"}, "unknown on port 443", ErrFound},

@@ -8,6 +8,25 @@ import (
 	"github.com/densityops/oooi/xds-manager/internal/routes"
 )
 
+// Chain is the filter chain that a backend has on a listener of a validated table.
+func Chain(t routes.Table, l routes.Listener, backend string) string {
+	backends, endpoints := indexed(t, Env{})
+	if other := sharedChains(l, backends, endpoints)[backend]; other != "" {
+		return other
+	}
+	return backend
+}
+
+// indexed are a table's backends and their endpoints by name.
+func indexed(t routes.Table, env Env) (map[string]routes.Backend, map[string][]netip.AddrPort) {
+	backends := make(map[string]routes.Backend, len(t.Backends))
+	endpoints := make(map[string][]netip.AddrPort, len(t.Backends))
+	for _, b := range t.Backends {
+		backends[b.Name], endpoints[b.Name] = b, endpointsOf(b, env)
+	}
+	return backends, endpoints
+}
+
 // sharedChains says which backends of a listener use the chain of another one:
 // an alias or a fallback that leads where its own attachment's name leads. What
 // a worker may use then is only a matter of the matcher, so its connections live

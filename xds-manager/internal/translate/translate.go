@@ -152,11 +152,7 @@ func (tr *Translator) build(t routes.Table, env Env) Messages {
 	tr.clusters.turn()
 	tr.chains.turn()
 	var m Messages
-	backends := make(map[string]routes.Backend, len(t.Backends))
-	endpoints := make(map[string][]netip.AddrPort, len(t.Backends))
-	for _, b := range t.Backends {
-		backends[b.Name], endpoints[b.Name] = b, endpointsOf(b, env)
-	}
+	backends, endpoints := indexed(t, env)
 	used := make(map[string]bool, len(t.Backends))
 	actions := make(map[string]*envoy.OnMatch, len(t.Backends))
 	for _, l := range t.Listeners() {
