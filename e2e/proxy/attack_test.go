@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -102,4 +103,34 @@ func TestEnvoyOutlivesTheEndOfItsDescriptors(t *testing.T) {
 	w.until(30*time.Second, "it takes connections again", func() bool { return w.from(WorkerA, 443, Named(fqdn("oauth", "a")), 0) == "a-oauth" })
 	require.NoError(t, w.Envoy.Running())
 	require.Equal(t, len(held), alive(held))
+}
+
+// behaviour E8, E11; hazards 187, 194: the manager is killed at any moment of a
+// change, thirty times, and then Envoy too. What is in force at the end is the
+// newest snapshot, and no connection of the attachment that did not change was
+// cut by the manager's end.
+func TestKillsAtAnyMomentOfAChange(t *testing.T) {
+	w := newWorld(t)
+	w.Drain = 2 * time.Second
+	w.start()
+	held := w.open(50, WorkerA, 443, Named(fqdn("konnectivity", "a")), "a-konnectivity")
+	moment := rand.New(rand.NewPCG(1, 2))
+	for i := 1; i <= 30; i++ {
+		require.NoError(t, w.WriteSnapshot(variant(t, i)))
+		<-time.After(time.Duration(moment.IntN(40)) * time.Millisecond)
+		require.NoError(t, w.Manager.Kill())
+		require.NoError(t, w.StartManager())
+	}
+	w.inForce("v30")
+	require.Equal(t, len(held), alive(held))
+	for i := 31; i <= 36; i++ {
+		require.NoError(t, w.WriteSnapshot(variant(t, i)))
+		<-time.After(time.Duration(moment.IntN(40)) * time.Millisecond)
+		require.NoError(t, w.Envoy.Kill())
+		require.NoError(t, w.StartEnvoy(t.Context()))
+	}
+	w.inForce("v36")
+	require.NoError(t, w.Ready(t.Context(), 30*time.Second))
+	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
+	require.Equal(t, "b-oauth", w.from(WorkerB, 443, Named(fqdn("oauth", "b")), 0))
 }
