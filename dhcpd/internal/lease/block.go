@@ -68,12 +68,20 @@ func (t *Table) Low() bool {
 }
 
 // Blocks lists, merged and sorted, what must be named as possibly given. An
-// offer out of the block belongs to it until it is taken.
+// offer out of the block belongs to it until it is taken, and so does an
+// address that cools down as nobody's, since no line of the status names it.
 func (t *Table) Blocks() []Range {
 	var all []uint32
 	for _, s := range []State{Aside, Granted, Resting, Offered} {
 		for e := t.lists[s].head; e != nil; e = e.next {
 			if s != Offered || e.back != Free {
+				all = append(all, e.ip)
+			}
+		}
+	}
+	for _, l := range t.cooling {
+		for e := l.head; e != nil; e = e.next {
+			if !e.owned {
 				all = append(all, e.ip)
 			}
 		}

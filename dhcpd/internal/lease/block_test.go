@@ -90,6 +90,34 @@ func TestAPredecessorsBlockRests(t *testing.T) {
 	check(t, table)
 }
 
+// behaviours C5, C6: what cools down as nobody's is named too, so that a
+// successor lets it rest.
+func TestAnAddressThatCoolsDownAsNobodysIsNamed(t *testing.T) {
+	table := clustered(fixture())
+	table.Confirm(table.SetAside(start))
+	c, vm := machine(1, "cluster-a")
+	table.Sync(directory(c), start)
+	addr := dora(t, table, c, start)
+	fixed := fixture()
+	fixed.Fixed = map[MAC]netip.Addr{c.MAC: ip("192.0.2.50")}
+	table.Configure(fixed, start)
+	require.Equal(t, ip("192.0.2.50"), dora(t, table, c, start))
+	require.Equal(t, []Binding{{MAC: c.MAC, IP: ip("192.0.2.50"), VM: vm}}, table.Bindings())
+	require.True(t, within(table.Blocks(), addr))
+}
+
+// Who answered a probe keeps the address over a restart too.
+func TestTheStationThatAnsweredAProbeIsRemembered(t *testing.T) {
+	table := New(small(4), start)
+	o := table.Offer(unknown(1), netip.Addr{}, start)
+	require.True(t, table.Conflict(o.IP, mac(9), start))
+	again := New(small(4), start)
+	again.Restore(table.Records(), start)
+	require.Equal(t, Nak, again.Request(unknown(8), o.IP, start).Verdict)
+	require.Equal(t, Ack, again.Request(Client{MAC: mac(9)}, o.IP, start).Verdict)
+	check(t, again)
+}
+
 // A restarted container whose journal is whole goes on with its own block.
 func TestAnOwnBlockIsReclaimed(t *testing.T) {
 	table := clustered(fixture())

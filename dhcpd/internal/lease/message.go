@@ -218,13 +218,13 @@ func (t *Table) Conflict(ip netip.Addr, by MAC, now time.Time) bool {
 	if e == nil || e.state != Offered {
 		return false
 	}
+	e.seen = by
 	if e.back == Resting {
 		t.conflicts++
 		t.lapse(e)
 	} else {
 		t.setQuarantine(e, now)
 	}
-	e.seen = by
 	return true
 }
 

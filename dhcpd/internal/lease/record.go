@@ -11,7 +11,7 @@ import (
 type Record struct {
 	IP    netip.Addr
 	State State // Free, Bound, Cooling, Quarantined or Resting
-	MAC   MAC   // zero = nobody's
+	MAC   MAC   // zero = nobody's; of a quarantined one, the station seen there
 	VM    VM
 	Until time.Time
 }
@@ -21,7 +21,10 @@ func (t *Table) record(e *entry) { t.pending = append(t.pending, e.toRecord()) }
 
 func (e *entry) toRecord() Record {
 	r := Record{IP: address(e.ip), State: e.state, VM: e.vm, Until: e.deadline}
-	if e.owned {
+	switch {
+	case e.state == Quarantined:
+		r.MAC = e.seen
+	case e.owned:
 		r.MAC = e.mac
 	}
 	if r.State == Held {
@@ -92,7 +95,7 @@ func (t *Table) Restore(records []Record, now time.Time) {
 		if limit := now.Add(max(t.set.LeaseTime, t.quarantine())); r.Until.After(limit) {
 			r.Until = limit
 		}
-		if j, ok := owner[r.MAC]; ok && records[j].IP != r.IP {
+		if j, ok := owner[r.MAC]; ok && records[j].IP != r.IP && r.State != Quarantined {
 			r.MAC = MAC{} // the machine has moved on to a later address
 		}
 	}
@@ -118,7 +121,10 @@ func (t *Table) restore(r Record) {
 	}
 	e := t.add(n)
 	e.fresh = false
-	if r.MAC != (MAC{}) && t.byMAC[r.MAC] == nil {
+	switch {
+	case r.State == Quarantined:
+		e.seen = r.MAC
+	case r.MAC != (MAC{}) && t.byMAC[r.MAC] == nil:
 		t.own(e, r.MAC)
 	}
 	if r.State != Free {
