@@ -22,6 +22,8 @@ type client struct {
 	// reboot ends it as a machine's power would and leaves what a disk keeps;
 	// nil = it keeps nothing.
 	reboot func(ctx context.Context, h *lab.Host, p *lab.Process) error
+	// hostName is a command that says the host name that the server told it.
+	hostName string
 	// asks is what its first message is when it starts again with what it
 	// kept: a REQUEST for its address, or DISCOVER.
 	asks string // empty: its own choice
@@ -61,10 +63,11 @@ func udhcpc(name string, flags ...string) client {
 			}
 			return sh(ctx, h, "chmod +x /run/udhcpc")
 		},
-		start:   run(append([]string{"busybox", "udhcpc", "-f", "-i", "eth0", "-s", "/run/udhcpc", "-O", "mtu", "-x", "hostname:wrong"}, flags...)...),
-		release: func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Signal(syscall.SIGUSR2) },
-		reboot:  kill,
-		asks:    "discover",
+		start:    run(append([]string{"busybox", "udhcpc", "-f", "-i", "eth0", "-s", "/run/udhcpc", "-O", "mtu", "-x", "hostname:wrong"}, flags...)...),
+		release:  func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Signal(syscall.SIGUSR2) },
+		reboot:   kill,
+		hostName: "hostname",
+		asks:     "discover",
 	}
 }
 
@@ -81,8 +84,9 @@ func dhclient() client {
 			_, err := h.Run(ctx, append(append([]string{"dhclient", "-r", "-v"}, files...), "eth0")...)
 			return err
 		},
-		reboot: kill,
-		asks:   "request",
+		reboot:   kill,
+		hostName: `sed -n 's/.*host-name "\(.*\)";/\1/p' /run/dhclient.leases | tail -1`,
+		asks:     "request",
 	}
 }
 
@@ -97,8 +101,9 @@ func dhcpcd(name string, flags ...string) client {
 			_, err := h.Run(ctx, "dhcpcd", "-4", "-k", "eth0")
 			return err
 		},
-		reboot: kill,
-		asks:   "request",
+		reboot:   kill,
+		hostName: `dhcpcd -4 -U eth0 2>/dev/null | sed -n "s/^host_name='*\([^']*\)'*$/\1/p"`,
+		asks:     "request",
 	}
 }
 
@@ -113,8 +118,8 @@ printf '%s\n' '[Match]' 'Name=eth0' '[Network]' 'DHCP=ipv4' 'LinkLocalAddressing
 		start: func(h *lab.Host) (*lab.Process, error) {
 			return h.Start(lab.Spec{Args: []string{"/lib/systemd/systemd-networkd"}, Env: []string{"SYSTEMD_LOG_TARGET=console", "SYSTEMD_LOG_LEVEL=info"}})
 		},
-		release: func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Stop(10 * time.Second) },
-		reboot:  nil,
+		release:  func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Stop(10 * time.Second) },
+		hostName: "sed -n s/^HOSTNAME=//p /run/systemd/netif/leases/*",
 	}
 }
 
@@ -144,8 +149,9 @@ printf '%s\n' '[connection]' 'id=eth0' 'type=ethernet' 'interface-name=eth0' 'au
 chmod 600 /run/nm/eth0.nmconnection
 dbus-daemon --system --fork`)
 		},
-		start:  run("NetworkManager", "--debug", "--config", "/run/nm.conf", "--config-dir", "/run/nm.d", "--system-config-dir", "/run/nm.d"),
-		reboot: kill,
+		start:    run("NetworkManager", "--debug", "--config", "/run/nm.conf", "--config-dir", "/run/nm.d", "--system-config-dir", "/run/nm.d"),
+		reboot:   kill,
+		hostName: `nmcli -f DHCP4 device show eth0 | sed -n 's/.* host_name = //p'`,
 		// It may find its stored lease too old to ask for: then it discovers.
 		asks: "",
 	}

@@ -67,10 +67,85 @@ func TestThroughARelay(t *testing.T) {
 			require.NoError(t, s.prepare(ctx, h))
 			require.NoError(t, r.boot(ctx, s), p.Output())
 			require.True(t, strings.HasPrefix(s.ip, "192.0.2."))
-			log := r.log(m.mac)
-			require.Equal(t, remoteIP, log[0].Relay)
+			// By unicast it cannot reach the server from there, so it rebinds.
+			require.NoError(t, r.renewed(ctx, s, leaseTime+10*time.Second), p.Output())
+			for _, e := range r.log(m.mac) {
+				if e.Msg == "message" {
+					require.Equal(t, remoteIP, e.Relay)
+				}
+			}
 		})
 	}
+}
+
+// behaviour C8, hazard 53: without NET_RAW it says so once, and broadcasts to
+// clients that have no address yet.
+func TestWithoutTheRightToPacketSockets(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	m := machine{name: "worker-plain", mac: "02:00:5e:10:05:01"}
+	r, err := newRig(ctx, l, t.TempDir(), 60, []machine{m})
+	require.NoError(t, err)
+	require.NoError(t, r.dhcpd.Stop(10*time.Second))
+	_, err = r.server.Run(ctx, "setcap", "-r", r.binary)
+	require.NoError(t, err)
+	require.NoError(t, r.start(ctx))
+	h := l.MustHost(t, m.name)
+	require.NoError(t, r.plug(ctx, h, "eth0", m.mac))
+	s := &seat{client: udhcpc("udhcpc"), machine: m, host: h}
+	require.NoError(t, s.prepare(ctx, h))
+	require.NoError(t, r.boot(ctx, s))
+	require.NoError(t, r.renewed(ctx, s, leaseTime/2+15*time.Second))
+	require.Equal(t, 1, strings.Count(r.dhcpd.Output(), "answers to clients without an address are broadcast"))
+}
+
+// behaviour C5, hazard 48, case C16: the disk fills up under a running server,
+// and becomes writable again.
+func TestAFullDisk(t *testing.T) {
+	ctx := t.Context()
+	l := lab.ForTest(t)
+	known, later := machine{name: "worker-known", mac: "02:00:5e:10:06:01"}, machine{name: "worker-later", mac: "02:00:5e:10:06:02"}
+	r, err := newRig(ctx, l, t.TempDir(), 60, []machine{known, later})
+	require.NoError(t, err)
+	require.NoError(t, r.dhcpd.Stop(10*time.Second))
+	state := filepath.Join(r.dir, "state")
+	_, err = r.server.Run(ctx, "mount", "-t", "tmpfs", "-o", "size=512k,mode=0755", "tmpfs", state)
+	require.NoError(t, err)
+	require.NoError(t, r.start(ctx))
+	boot := func(m machine) (*seat, error) {
+		s := &seat{client: udhcpc("udhcpc", "-t", "30", "-T", "1"), machine: m, host: l.MustHost(t, m.name)}
+		require.NoError(t, r.plug(ctx, s.host, "eth0", m.mac))
+		require.NoError(t, s.prepare(ctx, s.host))
+		return s, r.boot(ctx, s)
+	}
+	s, err := boot(known)
+	require.NoError(t, err)
+	// All that is left goes, and with it the room that the journal has made ahead.
+	_, err = r.server.Run(ctx, "/bin/sh", "-c", "cd "+state+"; : >leases.journal; dd if=/dev/zero of=filler bs=4k 2>/dev/null; true")
+	require.NoError(t, err)
+	require.NoError(t, lab.Until(ctx, 60*time.Second, "JournalUnwritable", func(context.Context) error {
+		if !strings.Contains(r.dhcpd.Output(), "lease journal cannot be written to") {
+			return fmt.Errorf("not yet: %s", r.dhcpd.Output())
+		}
+		return nil
+	}))
+	acks := r.acks(known.mac)
+	late := &seat{client: udhcpc("udhcpc", "-t", "60", "-T", "1"), machine: later, host: l.MustHost(t, later.name)}
+	require.NoError(t, r.plug(ctx, late.host, "eth0", later.mac))
+	require.NoError(t, late.prepare(ctx, late.host))
+	late.process, err = late.start(late.host)
+	require.NoError(t, err)
+	require.NoError(t, waitFor(ctx, leaseTime, "a renewal", func() bool { return r.acks(known.mac) > acks }, r.dhcpd.Output))
+	_, err = address(ctx, late.host)
+	require.Error(t, err, "nobody new is given what cannot be stored")
+	_, err = r.server.Run(ctx, "rm", filepath.Join(state, "filler"))
+	require.NoError(t, err)
+	require.NoError(t, lab.Until(ctx, 30*time.Second, "an address", func(ctx context.Context) error {
+		var err error
+		late.ip, err = address(ctx, late.host)
+		return err
+	}))
+	require.NotEqual(t, s.ip, late.ip)
 }
 
 // behaviours C6, C10; hazards 64, 66, 68, 73: a hostile machine sends all that
