@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type engine struct {
 	state     agent.State        // guarded by mu
 	upstreams []snapshot.Problem // guarded by mu
 	listener  error              // guarded by mu
+	reported  []snapshot.Problem // guarded by mu: what the metric says
 	announced bool               // guarded by mu
 	loops     []loop             // guarded by mu: found by the last probe
 	node      fileStamp          // guarded by mu: resolv.conf as it was read
@@ -119,15 +121,13 @@ func (e *engine) apply(s agent.State) {
 		connected = 1
 	}
 	streamConnected.Set(connected)
-	if s.Config != nil && (before == nil || !sameSnapshot(&before.config, s.Config)) {
+	// By content: a file that somebody writes by hand may keep its version.
+	if s.Config != nil && (before == nil || !reflect.DeepEqual(before.config, *s.Config)) {
 		e.serve(before, *s.Config)
 	}
 	e.announceOnce()
 	e.report()
 }
-
-// sameSnapshot: the version is the digest of all that is served.
-func sameSnapshot(a, b *snapshot.Config) bool { return a.Version == b.Version && a.Child == b.Child }
 
 // serve swaps the serving state. The caller holds mu.
 func (e *engine) serve(before *serving, c snapshot.Config) {
@@ -271,7 +271,10 @@ func (e *engine) report() {
 		problems = append(problems, networkProblems(&s.config, e.o.options)...)
 	}
 	problems = snapshot.SortProblems(problems)
-	observeProblems(problems)
+	if !slices.Equal(problems, e.reported) {
+		e.reported = problems
+		observeProblems(problems)
+	}
 	if e.reporter == nil {
 		return
 	}

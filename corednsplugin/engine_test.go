@@ -98,6 +98,10 @@ func TestUpstreamsAreKept(t *testing.T) {
 	first := e.o.serving.Load()
 	e.apply(state(t, 1, one.addr))
 	require.Same(t, first, e.o.serving.Load(), "the same snapshot changes nothing")
+	byHand := state(t, 1, one.addr)
+	byHand.Config.TTL = 7
+	e.apply(byHand)
+	require.Equal(t, uint32(7), e.o.serving.Load().config.TTL, "a file whose writer forgot the version")
 	e.apply(state(t, 2, one.addr))
 	require.NotSame(t, first, e.o.serving.Load())
 	require.Same(t, first.upstream, e.o.serving.Load().upstream)

@@ -65,6 +65,7 @@ type Agent struct {
 	file    fileReader
 	invalid map[string]string // source -> what is wrong with its newest snapshot
 	refused *snapshot.Problem // why the operator does not let us in
+	fresh   *agentpb.Snapshot // of the stream, to be kept
 	unkept  bool              // the stream's last snapshot could not be written
 }
 
@@ -110,6 +111,9 @@ func (a *Agent) Run(ctx context.Context, notify func(State)) {
 			if a.handle(e) {
 				notify(a.state())
 			}
+			if a.keep() { // after it is in force: a slow disk delays nothing
+				notify(a.state())
+			}
 		}
 	}
 }
@@ -150,11 +154,22 @@ func (a *Agent) fromStream(s *agentpb.Snapshot) {
 	}
 	delete(a.invalid, "stream")
 	a.cand.stream, a.cand.connected = &c, true
-	err = a.saveState(s)
+	a.fresh = s
+}
+
+// keep writes a snapshot of the stream that is not on disk yet. It says whether
+// the outcome differs from that of the last.
+func (a *Agent) keep() bool {
+	if a.fresh == nil {
+		return false
+	}
+	err := a.saveState(a.fresh)
 	if err != nil {
 		log.Warningf("Keeping the snapshot on disk: %v", err)
 	}
-	a.unkept = err != nil
+	before := a.unkept
+	a.fresh, a.unkept = nil, err != nil
+	return a.unkept != before
 }
 
 func (a *Agent) readFile() bool {
