@@ -75,28 +75,10 @@ func (t *Table) Records() []Record {
 // It never fails: what the configuration no longer allows is kept until it
 // ends, and an end that is too far away (the clock was wrong) is pulled in.
 func (t *Table) Restore(records []Record, now time.Time) {
-	last := make(map[netip.Addr]int, len(records))
-	for i, r := range records {
-		last[r.IP] = i
-	}
-	owner := map[MAC]int{}
-	kept := records[:0:0]
-	for i, r := range records {
-		if last[r.IP] != i || !r.IP.Is4() {
-			continue
-		}
-		if r.MAC != (MAC{}) && r.State == Bound {
-			owner[r.MAC] = i
-		}
-		kept = append(kept, r)
-	}
+	kept := lastOnes(records)
 	for i := range kept {
-		r := &kept[i]
-		if limit := now.Add(max(t.set.LeaseTime, t.quarantine())); r.Until.After(limit) {
-			r.Until = limit
-		}
-		if j, ok := owner[r.MAC]; ok && records[j].IP != r.IP && r.State != Quarantined {
-			r.MAC = MAC{} // the machine has moved on to a later address
+		if limit := now.Add(max(t.set.LeaseTime, t.quarantine())); kept[i].Until.After(limit) {
+			kept[i].Until = limit
 		}
 	}
 	slices.SortStableFunc(kept, func(a, b Record) int { return a.Until.Compare(b.Until) })
@@ -106,6 +88,33 @@ func (t *Table) Restore(records []Record, now time.Time) {
 	t.pending = t.pending[:0]
 	t.Tick(now)
 	t.pending = t.pending[:0]
+}
+
+// lastOnes are the records that count: of each address the last, and of each
+// client no more than one binding, since it has moved on from the others.
+func lastOnes(records []Record) []Record {
+	last := make(map[netip.Addr]int, len(records))
+	for i, r := range records {
+		last[r.IP] = i
+	}
+	owner := map[MAC]netip.Addr{}
+	kept := records[:0:0]
+	for i, r := range records {
+		if last[r.IP] != i || !r.IP.Is4() {
+			continue
+		}
+		if r.State == Bound {
+			owner[r.MAC] = r.IP
+		}
+		kept = append(kept, r)
+	}
+	for i := range kept {
+		r := &kept[i]
+		if addr, ok := owner[r.MAC]; ok && addr != r.IP && r.State != Quarantined {
+			r.MAC = MAC{}
+		}
+	}
+	return kept
 }
 
 func (t *Table) restore(r Record) {
