@@ -9,7 +9,8 @@
 //
 // What it refuses to do: answer a source that belongs to the other side of the
 // socket that it used, forward a name that it owns or a reverse name inside the
-// VLAN, forward to itself, fall back to a resolver that nobody named.
+// VLAN, forward to itself, fall back to a resolver that nobody named, let one
+// source take all that may wait for the upstreams.
 //
 // Invariant: a serving state is immutable once it is stored. A query sees
 // exactly one of them from its first to its last step, and the lookup and the
