@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -75,13 +78,73 @@ func (w *Writer) Patch(ctx context.Context, before, after client.Object) error {
 	// The UID keeps the status of a deleted object off its namesake.
 	u.SetUID(after.GetUID())
 	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), w.owner, client.ForceOwnership)
+	if err == nil {
+		err = w.expel(ctx, u, want)
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(after), err)
 	}
 	return nil
 }
 
-// project gives the part of the status that the writer owns.
+// expel removes what somebody else has written into the writer's part: to apply a
+// status without a field leaves that field to who owns it. u is the object as the
+// API server has it by now.
+func (w *Writer) expel(ctx context.Context, u *unstructured.Unstructured, want map[string]any) error {
+	have, _, err := unstructured.NestedMap(u.Object, "status")
+	if err != nil || have == nil {
+		return err
+	}
+	own, err := w.part(have)
+	if err != nil {
+		return err
+	}
+	if same, err := equal(own, want); err != nil || same {
+		return err
+	}
+	patch, err := mergePatch(have, w.clean(have, want))
+	if err != nil {
+		return err
+	}
+	// Whoever changes the object meanwhile wins; the next pass comes soon.
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}, "status": patch})
+	if err != nil {
+		return fmt.Errorf("encoding a status: %w", err)
+	}
+	return w.client.Status().Patch(ctx, u.DeepCopy(), client.RawPatch(types.MergePatchType, body), w.owner)
+}
+
+// clean is the status that has what others own, and want.
+func (w *Writer) clean(have, want map[string]any) map[string]any {
+	out := maps.Clone(want)
+	for k, v := range have {
+		if w.conditionsOnly || slices.Contains(w.foreign, k) {
+			out[k] = v
+		}
+	}
+	all, _ := have["conditions"].([]any)
+	mine, _ := want["conditions"].([]any)
+	out["conditions"] = append(slices.DeleteFunc(slices.Clone(all), func(c any) bool { return w.owns(conditionType(c)) }), mine...)
+	return out
+}
+
+func mergePatch(from, to map[string]any) (json.RawMessage, error) {
+	x, err := json.Marshal(from)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	y, err := json.Marshal(to)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	patch, err := jsonpatch.CreateMergePatch(x, y)
+	if err != nil {
+		return nil, fmt.Errorf("comparing statuses: %w", err)
+	}
+	return patch, nil
+}
+
+// project gives the part of an object's status that the writer owns.
 func (w *Writer) project(o client.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -91,9 +154,14 @@ func (w *Writer) project(o client.Object) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the status of %T: %w", o, err)
 	}
+	return w.part(all)
+}
+
+// part gives the part of a status that the writer owns.
+func (w *Writer) part(all map[string]any) (map[string]any, error) {
 	conditions, _, err := unstructured.NestedSlice(all, "conditions")
 	if err != nil {
-		return nil, fmt.Errorf("reading the conditions of %T: %w", o, err)
+		return nil, fmt.Errorf("reading the conditions of a status: %w", err)
 	}
 	out := map[string]any{}
 	if !w.conditionsOnly {

@@ -11,6 +11,11 @@ import (
 // controlPlane lets the proxy of the attachment's Infra into the control plane
 // (behaviour B11), and no longer into one that the attachment has left.
 func (c *Controller) controlPlane(ctx context.Context, p *pass) error {
+	if p.world.Unreadable[facts.KindHostedCluster] || p.world.Unreadable[facts.KindHostedControlPlane] {
+		// Nobody can say now whose control plane it is: what is there stays, and
+		// nothing is made on the word of a status alone.
+		return nil
+	}
 	var errs []error
 	now := p.attachment.DeepCopy()
 	now.Status.Observed = p.facts.Observed
