@@ -2,7 +2,6 @@ package oooi
 
 import (
 	"context"
-	"net/netip"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
@@ -121,21 +120,4 @@ func (o *Oooi) forward(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, s 
 		return plugin.NextOrFailure(pluginName, o.Next, ctx, w, r)
 	}
 	return s.upstream.ServeDNS(ctx, w, r)
-}
-
-// isSelf says whether an upstream would be this very server. Loopback never
-// leads out of the pod.
-func isSelf(ap netip.AddrPort, own []netip.Addr, port uint16) bool {
-	if ap.Port() != 53 && ap.Port() != port {
-		return false
-	}
-	if ap.Addr().IsLoopback() {
-		return true
-	}
-	for _, a := range own {
-		if a == ap.Addr() {
-			return true
-		}
-	}
-	return false
 }

@@ -173,6 +173,23 @@ func resolvers(c *snapshot.Config, node func() ([]string, error), own []netip.Ad
 	return out, problems
 }
 
+// isSelf says whether an upstream would be this very server. Loopback never
+// leads out of the pod.
+func isSelf(ap netip.AddrPort, own []netip.Addr, port uint16) bool {
+	if ap.Port() != 53 && ap.Port() != port {
+		return false
+	}
+	if ap.Addr().IsLoopback() {
+		return true
+	}
+	for _, a := range own {
+		if a == ap.Addr() {
+			return true
+		}
+	}
+	return false
+}
+
 // nodeResolvers reads the nameservers of a resolv.conf.
 func nodeResolvers(file string) ([]string, error) {
 	c, err := dns.ClientConfigFromFile(file)

@@ -1,6 +1,8 @@
 package dns
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +53,32 @@ func TestThousandChangesByStream(t *testing.T) {
 	got, err = r.Dig(t.Context(), r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
 	require.NoError(t, err)
 	require.Equal(t, want, got, "without the operator, after kill -9")
+}
+
+// Architecture R2, behaviour H4: neither a disk nor the API server is needed to
+// serve. The disk that is missing is named, and what is not is served all the same.
+func TestWithoutDiskAndAPI(t *testing.T) {
+	r := idle(t)
+	h := startHub(t, r)
+	kubeconfig := filepath.Join(r.Dir, "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": [{"name": "c", "cluster": {"server": "http://`+UpstreamIP+`:1"}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}]}`), 0o644)) //nolint:gosec // for a program without rights
+	r.Env = append(h.env, "OOOI_STATE_DIR=/proc/none", "OOOI_KUBECONFIG="+kubeconfig)
+	h.send(t, manyNames(0).message(0))
+	require.NoError(t, r.Start(t.Context()))
+	problems(t, r, "SnapshotNotKept")
+	for i := range 3 {
+		h.send(t, manyNames(i).message(i))
+		require.NoError(t, lab.Until(t.Context(), 5*time.Second, "the change", func(ctx context.Context) error {
+			got, err := r.Dig(ctx, r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
+			if err == nil && got != fmt.Sprintf("NOERROR 192.0.2.%d", 10+i) {
+				err = errors.New(got)
+			}
+			return err
+		}))
+	}
+	require.Contains(t, r.CoreDNS.Output(), "Reporting status: ")
 }
 
 const changes = 1000
