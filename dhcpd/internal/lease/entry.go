@@ -51,7 +51,7 @@ type entry struct {
 	// it cools down, as whose.
 	back     State
 	rest     time.Time
-	was      Binding
+	was      *Binding
 	vm       VM
 	deadline time.Time
 

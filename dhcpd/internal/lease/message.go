@@ -54,7 +54,11 @@ func (t *Table) offer(e *entry, c Client, now time.Time) {
 	if e.state != Offered {
 		e.back = Free
 		if e.list != nil && (e.state == Granted || e.state == Resting || e.state == Cooling) {
-			e.back, e.rest, e.was = e.state, e.deadline, e.binding()
+			e.back, e.rest = e.state, e.deadline
+		}
+		if e.back == Cooling {
+			was := e.binding()
+			e.was = &was
 		}
 		e.remember = e.owned && e.mac == c.MAC
 	}

@@ -229,7 +229,7 @@ func (t *Table) leave(e *entry) {
 	case Bound, Held, Cooling:
 		t.retire(e, e.deadline)
 	case Offered:
-		if e.was.MAC == e.mac {
+		if e.was != nil && e.was.MAC == e.mac {
 			e.was.MAC = MAC{} // it cools down as nobody's
 		}
 		t.lapse(e)
@@ -306,7 +306,7 @@ func (t *Table) coolAgain(e *entry) {
 		t.own(e, m)
 	}
 	t.identify(e, e.was.VM)
-	e.pinned = false
+	e.pinned, e.was = false, nil
 	t.put(e, Cooling, e.rest)
 }
 

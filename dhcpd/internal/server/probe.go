@@ -81,40 +81,49 @@ func (s *Server) settleAll(ctx context.Context, c *conn) error {
 	}
 }
 
-// settle answers the messages whose probes nobody has answered. It says
-// whether any are left.
+// settle answers the messages whose probes nobody has answered, a batch at a
+// time, so that others get their turn. It says whether any are left.
 func (s *Server) settle(c *conn) bool {
+	for {
+		out, stored, left := s.settleBatch(c)
+		c.sendFrames(out, stored)
+		if len(out) < batchSize {
+			return left
+		}
+	}
+}
+
+func (s *Server) settleBatch(c *conn) (out []frame, stored, left bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.opts.Now()
 	var due []*pending
 	for ip, p := range s.probes {
 		switch age := now.Sub(p.sent); {
-		case age >= probeTime:
+		case age >= probeTime && len(due) < batchSize:
 			delete(s.probes, ip)
 			s.table.Probed(ip)
 			due = append(due, p)
+		case age >= probeTime: // of the next batch
 		case age >= probeAgain && p.asked == 1:
 			p.asked++
 			c.arp.ask(c.ip, ip)
 		}
 	}
-	out := s.again(c, due, now)
-	stored := s.commit()
-	left := len(s.probes) > 0
-	s.mu.Unlock()
-	c.sendFrames(out, stored)
-	return left
+	out = s.again(c, due, now)
+	return out, s.commit(), len(s.probes) > 0
 }
 
 // again handles messages that were kept back.
 func (s *Server) again(c *conn, due []*pending, now time.Time) []frame {
 	var out []frame
+	var m dhcp.Message
+	buf := make([]byte, headers, frameSize)
 	for _, p := range due {
-		var m dhcp.Message
 		if m.Parse(p.message) != nil {
 			continue // it was parsed before
 		}
-		r := s.handler.Handle(&m, now, make([]byte, headers, frameSize))
+		r := s.handler.Handle(&m, now, buf)
 		if r.Probe {
 			s.probe(c, p.message, p.owner, r.IP, now)
 			continue
@@ -124,7 +133,7 @@ func (s *Server) again(c *conn, due []*pending, now time.Time) []frame {
 			continue
 		}
 		wrap(r.Answer, netip.AddrPortFrom(c.ip, serverPort), netip.AddrPortFrom(r.To.IP, clientPort))
-		out = append(out, frame{b: r.Answer, mac: r.To.MAC, fresh: r.New})
+		out = append(out, frame{b: slices.Clone(r.Answer), mac: r.To.MAC, fresh: r.New})
 	}
 	return out
 }
