@@ -129,7 +129,7 @@ func TestSlowQueriesTakeNobodysRoom(t *testing.T) {
 	}
 	file := filepath.Join(r.Dir, "slow")
 	require.NoError(t, os.WriteFile(file, []byte(slow.String()), 0o600))
-	load, err := r.VM.Start(lab.Spec{Args: []string{"dnsperf", "-s", ServerIP, "-a", WorkerIP, "-d", file, "-n", "1", "-Q", "1000", "-q", "5000", "-t", "10"}})
+	load, err := r.VM.Start(lab.Spec{Args: []string{"dnsperf", "-s", ServerIP, "-a", WorkerIP, "-d", file, "-l", "300", "-Q", "1000", "-q", "5000", "-t", "10"}})
 	require.NoError(t, err)
 	exceeded := func(ctx context.Context) error {
 		out, err := r.Pod.Run(ctx, "curl", "-sf", "-m", "2", "http://"+PodIP+":9094/metrics")
@@ -140,7 +140,7 @@ func TestSlowQueriesTakeNobodysRoom(t *testing.T) {
 	}
 	require.NoError(t, lab.Until(t.Context(), 30*time.Second, "the share to be used up", exceeded))
 	for i := range 10 {
-		got, err := r.Dig(t.Context(), r.VM, "-b", OtherIP, "@"+ServerIP, fmt.Sprintf("n%d.example.org", i))
+		got, err := r.Dig(t.Context(), r.VM, "-b", OtherIP, "@"+ServerIP, "+tries=3", fmt.Sprintf("n%d.example.org", i))
 		require.NoError(t, err)
 		require.Equal(t, "NOERROR 198.51.100.9", got)
 	}
