@@ -213,6 +213,9 @@ func backend(b *agentpb.ProxyBackend) (routes.Backend, error) {
 	if out.Port, err = portOf(b.GetPort()); err != nil {
 		return routes.Backend{}, err
 	}
+	if out.Protocol == 0 {
+		return routes.Backend{}, fmt.Errorf("protocol %s is none of TLS, HTTP and TCP", b.GetProtocol())
+	}
 	for _, r := range b.GetSourcePrefixRanges() {
 		p, err := parseRange(r)
 		if err != nil {
