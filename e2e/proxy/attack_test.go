@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -68,16 +69,19 @@ func TestASilentCrowdIsInNobodysWay(t *testing.T) {
 func TestManyConnectionsOfOneBackend(t *testing.T) {
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	n := min(20_000, int(limit.Max-1000)/2)
+	descriptors := int(min(limit.Max, 1<<20))
+	n := min(20_000, (descriptors-1000)/2)
 	w := newWorld(t)
 	w.Drain = 2 * time.Second
+	// What some container runtimes start a program with; Envoy takes what it may.
+	w.EnvoyLimit = fmt.Sprintf("1024:%d", descriptors)
 	w.start()
 	t.Logf("%d connections", n)
 	held := w.open(n, WorkerA, 443, Named(fqdn("konnectivity", "a")), "a-konnectivity")
 	require.Equal(t, "b-oauth", w.from(WorkerB, 443, Named(fqdn("oauth", "b")), 0))
 	for i := 1; i <= 8; i++ {
 		require.NoError(t, w.WriteSnapshot(variant(t, i)))
-		w.inForce("v" + string(rune('0'+i)))
+		w.inForce(fmt.Sprintf("v%d", i))
 	}
 	began := time.Now()
 	w.until(w.Drain+15*time.Second, "every drain has ended", func() bool {
@@ -91,7 +95,7 @@ func TestManyConnectionsOfOneBackend(t *testing.T) {
 // has, and goes on once some are free again.
 func TestEnvoyOutlivesTheEndOfItsDescriptors(t *testing.T) {
 	w := newWorld(t)
-	w.EnvoyLimit = 300
+	w.EnvoyLimit = "300:300"
 	w.start()
 	held := w.open(5, WorkerA, 6443, Named(""), "a-api")
 	crowd := w.silent(400, Stranger, 443, nil)

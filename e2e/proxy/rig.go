@@ -49,8 +49,9 @@ type Rig struct {
 	ManagerArgs []string
 	// EnvoyArgs are added to Envoy's.
 	EnvoyArgs []string
-	// EnvoyLimit is Envoy's limit of descriptors, 0 = what there is.
-	EnvoyLimit int
+	// EnvoyLimit is Envoy's limit of descriptors as prlimit(1) has it, soft and
+	// hard; empty = what there is.
+	EnvoyLimit string
 
 	manager, envoy string
 	sw             *lab.Host
@@ -219,8 +220,8 @@ func (r *Rig) StartEnvoy(ctx context.Context) error {
 		// The access log's own buffer would hold lines back for ten seconds.
 		"--file-flush-interval-msec", "200",
 	}
-	if r.EnvoyLimit > 0 {
-		args = append([]string{"prlimit", fmt.Sprintf("--nofile=%d", r.EnvoyLimit)}, args...)
+	if r.EnvoyLimit != "" {
+		args = append([]string{"prlimit", "--nofile=" + r.EnvoyLimit}, args...)
 	}
 	r.Envoy, err = r.Pod.Start(lab.Spec{Args: append(args, r.EnvoyArgs...), Unprivileged: true})
 	return err
