@@ -128,6 +128,7 @@ func TestTheEndDrainsFirst(t *testing.T) {
 	}
 	require.NoError(t, w.Manager.Wait(20*time.Second), "the last connection's end is the end")
 	require.Equal(t, http.StatusOK, <-drained)
+	require.NoError(t, w.Envoy.Wait(20*time.Second), "an Envoy without listeners ends, so that nothing can leave it like that")
 }
 
 func TestWhoeverAsksForTheDrainStartsNone(t *testing.T) {

@@ -39,12 +39,22 @@ func (a *App) drain(ctx context.Context) {
 	close(h.draining)
 	defer close(h.drained)
 	a.o.Logger.Info("draining", "wait", a.o.DrainWait.String())
-	ctx, cancel := context.WithTimeout(ctx, a.o.DrainWait)
-	defer cancel()
 	if err := a.tuner.post(ctx, "/drain_listeners"); err != nil {
 		a.o.Logger.Warn("envoy not drained", "err", err)
 		return
 	}
+	a.awaitClients(ctx)
+	// An Envoy without listeners is of no use to anybody: whoever started it
+	// starts a new one, unless the pod ends.
+	if err := a.tuner.post(ctx, "/quitquitquit"); err != nil {
+		a.o.Logger.Warn("envoy not ended", "err", err)
+	}
+}
+
+// awaitClients waits until no connection is open, for a while.
+func (a *App) awaitClients(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, a.o.DrainWait)
+	defer cancel()
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for {
