@@ -34,6 +34,18 @@ func snapshot(version, uid string, generation int64) *agentpb.Snapshot {
 	return &agentpb.Snapshot{Version: version, Child: &agentpb.Child{Namespace: "ns", Name: "n", Uid: uid, Generation: generation}}
 }
 
+// What was refused must not be all that a restart finds.
+func TestOnlyAGoodSnapshotIsKept(t *testing.T) {
+	dir := t.TempDir()
+	f := New(Options{Log: slog.New(slog.DiscardHandler), StateDir: dir, Namespace: "ns", Name: "n"})
+	f.connected, f.stream = true, snapshot("good", "u", 1)
+	f.apply(func(*agentpb.Snapshot) error { return nil })
+	f.stream = snapshot("bad", "u", 2)
+	f.apply(func(*agentpb.Snapshot) error { return errors.New("refused") })
+	kept := New(f.opts).loadSaved()
+	require.Equal(t, "good", kept.GetVersion())
+}
+
 // The contract: which snapshot counts.
 func TestWhichSnapshotCounts(t *testing.T) {
 	f, s := snapshot("file", "u", 5), snapshot("stream", "u", 5)

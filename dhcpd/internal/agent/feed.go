@@ -89,14 +89,14 @@ func (f *Feed) Run(ctx context.Context, take func(*agentpb.Snapshot) error) erro
 			f.online.Store(f.connected)
 			if f.connected {
 				f.stream = e.snapshot
-				f.save()
 			}
 		case <-t.C:
 		}
 	}
 }
 
-// apply puts the snapshot that counts in force, if it is another.
+// apply puts the snapshot that counts in force, if it is another. The stream's is
+// kept for a restart once it has proved good.
 func (f *Feed) apply(take func(*agentpb.Snapshot) error) {
 	s := choose(f.file, f.stream, f.connected)
 	if s == nil || proto.Equal(s, f.inForce) {
@@ -108,6 +108,9 @@ func (f *Feed) apply(take func(*agentpb.Snapshot) error) {
 		return
 	}
 	f.observed.Store(s.GetVersion())
+	if s == f.stream && f.connected {
+		f.save()
+	}
 }
 
 // look reads the mounted file, if it has changed. One that cannot be read
