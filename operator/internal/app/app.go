@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	agentv1 "github.com/densityops/oooi/operator/api/agent/v1"
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -131,16 +132,21 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err := a.followChildren(ctx); err != nil {
 		return nil, err
 	}
-	parts := []interface{ Start(context.Context) error }{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, mgr.GetClient()}}
+	return a, a.complete(again)
+}
+
+// complete adds what runs beside the controllers, and the probes.
+func (a *App) complete(again *broadcast) error {
+	parts := []manager.Runnable{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, a.manager.GetClient()}}
 	if a.life != nil {
 		parts = append(parts, a.life)
 	}
 	for _, r := range parts {
-		if err := mgr.Add(r); err != nil {
-			return nil, fmt.Errorf("adding a part: %w", err)
+		if err := a.manager.Add(r); err != nil {
+			return fmt.Errorf("adding a part: %w", err)
 		}
 	}
-	return a, a.probes()
+	return a.probes()
 }
 
 // serveAgents opens the hub: its certificate, its snapshots and its port.

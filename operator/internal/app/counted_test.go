@@ -26,7 +26,7 @@ func TestWritesAreCountedByResource(t *testing.T) {
 			var got string
 			request, err := http.NewRequestWithContext(t.Context(), c.method, "https://192.0.2.1"+c.path, http.NoBody)
 			require.NoError(t, err)
-			_, err = counted{next: nowhere{}, wrote: func(verb, resource string) { got = resource }}.RoundTrip(request)
+			_, err = counted{next: nowhere{}, wrote: func(_, resource string) { got = resource }}.RoundTrip(request)
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})

@@ -46,21 +46,9 @@ func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.I
 	if own != nil {
 		needed = append(needed, own)
 	}
-	var peers []render.PolicyPeer
-	var services []v1alpha1.ObservedService
-	for _, a := range needed {
-		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" {
-			continue
-		}
-		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}
-		living, err := p.World.LivingInfra(ctx, infra)
-		if err != nil {
-			return err
-		}
-		if living {
-			peers = append(peers, render.PolicyPeer{Namespace: infra.Namespace, Infra: infra.Name})
-			services = append(services, a.Status.Observed.Services...)
-		}
+	peers, services, err := p.needs(ctx, needed)
+	if err != nil {
+		return err
 	}
 	if len(peers) == 0 {
 		return p.Applier.Remove(ctx, identity, apply.Scope{Kind: policyKind, Namespace: namespace})
@@ -70,4 +58,25 @@ func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.I
 		return fmt.Errorf("letting the proxy into %s: %w", namespace, err)
 	}
 	return nil
+}
+
+// needs are whom the attachments let in, and where to.
+func (p *Policies) needs(ctx context.Context, attachments []*v1alpha1.InfraClusterAttachment) ([]render.PolicyPeer, []v1alpha1.ObservedService, error) {
+	var peers []render.PolicyPeer
+	var services []v1alpha1.ObservedService
+	for _, a := range attachments {
+		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" {
+			continue
+		}
+		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}
+		living, err := p.World.LivingInfra(ctx, infra)
+		if err != nil {
+			return nil, nil, err
+		}
+		if living {
+			peers = append(peers, render.PolicyPeer{Namespace: infra.Namespace, Infra: infra.Name})
+			services = append(services, a.Status.Observed.Services...)
+		}
+	}
+	return peers, services, nil
 }
