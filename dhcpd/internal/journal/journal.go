@@ -41,16 +41,15 @@ type Disk interface {
 
 // Journal is an open journal. It is not safe for concurrent use.
 type Journal struct {
-	disk    Disk
-	file    File
-	end     int64 // of the frames
-	size    int64 // of the file, zeros included
-	base    int64 // end after the last rewrite
-	buf     []byte
-	keep    string // what the damaged file will be called
-	wall    time.Duration
-	err     error
-	Commits int // since the start, for the metrics
+	disk Disk
+	file File
+	end  int64 // of the frames
+	size int64 // of the file, zeros included
+	base int64 // end after the last rewrite
+	buf  []byte
+	keep string // what the damaged file will be called
+	wall time.Duration
+	err  error
 }
 
 // Found says what Open has found.
@@ -132,7 +131,6 @@ func (j *Journal) Commit(records []lease.Record) error {
 		j.fail(err)
 		return j.err
 	}
-	j.Commits++
 	return nil
 }
 

@@ -33,7 +33,6 @@ func New(c *rest.Config, namespace, name string) (*Client, error) {
 type State struct {
 	Agent           Agent
 	ResourceVersion string
-	UID             string
 }
 
 // Read gets the status as it is.
@@ -54,7 +53,7 @@ func decode(u *unstructured.Unstructured) (State, error) {
 	if err := json.Unmarshal(b, &o); err != nil {
 		return State{}, fmt.Errorf("reading status: %w", err)
 	}
-	return State{Agent: o.Status.Agent, ResourceVersion: u.GetResourceVersion(), UID: string(u.GetUID())}, nil
+	return State{Agent: o.Status.Agent, ResourceVersion: u.GetResourceVersion()}, nil
 }
 
 // Write puts agent in place of what is there. With a resource version it

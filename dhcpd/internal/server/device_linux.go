@@ -19,8 +19,6 @@ type Device struct {
 	Name  string
 	MTU   int
 	MAC   lease.MAC
-	// Up says whether it can carry packets.
-	Up bool
 }
 
 // FindDevice looks for the device that has ip.
@@ -39,7 +37,7 @@ func FindDevice(ip netip.Addr) (Device, error) {
 			if err != nil || p.Addr() != ip {
 				continue
 			}
-			d := Device{Index: i.Index, Name: i.Name, MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}
+			d := Device{Index: i.Index, Name: i.Name, MTU: i.MTU}
 			copy(d.MAC[:], i.HardwareAddr)
 			return d, nil
 		}
