@@ -105,6 +105,8 @@ const (
 	ReasonOverlappingRange = "OverlappingRange"
 	// ReasonHubProxyLacksVLAN: the management cluster's proxy has no exception for the VLAN.
 	ReasonHubProxyLacksVLAN = "HubProxyLacksVLAN"
+	// ReasonNADHasIPAM: a NetworkAttachmentDefinition of the network gives addresses itself.
+	ReasonNADHasIPAM = "NADHasIPAM"
 	// ReasonNetworkOverlap: the VLAN overlaps a pod or service network.
 	ReasonNetworkOverlap = "NetworkOverlap"
 	// ReasonTooManyAttachments: more than 250 attachments name the Infra.

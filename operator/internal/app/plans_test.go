@@ -85,7 +85,7 @@ func (c overlap) attachment(namespace, name string) *v1alpha1.InfraClusterAttach
 	return a
 }
 
-// case C47, hazards 33, 70, 129, 144, 217, 242: bad address plans are refused at
+// case C47, hazards 33, 70, 129, 144, 217, 242, 259: bad address plans are refused at
 // admission, or named before any child or hosted cluster sees them.
 func TestCaseBadAddressPlans(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "cases", "infra-overlaps.yaml"))

@@ -186,7 +186,7 @@ func holdsFlickeringAddresses(t *testing.T, third int) {
 	backend(t, w, "no source", func(b []v1alpha1.ProxyBackend) bool { return !hasSource(address)(b) })
 }
 
-// behaviour F1: what dhcpd has leased to a VM of the cluster counts at once.
+// behaviour F1, hazard 239: what dhcpd has leased to a VM of the cluster counts at once.
 func countsLeases(t *testing.T, third int) {
 	w := build(t, third, "lease")
 	ready(t, w)

@@ -150,6 +150,6 @@ func networkOf(n *nadv1.NetworkAttachmentDefinition) plan.NetworkAttachment {
 		return out
 	}
 	out.Network, out.Type, out.VLAN, out.MTU = strings.TrimSpace(config.Name), config.Type, config.vlan(), config.MTU
-	out.Master = config.master()
+	out.Master, out.IPAM = config.master(), config.IPAM.Type
 	return out
 }

@@ -9,17 +9,20 @@ import (
 // list. OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in
 // different words.
 type netConf struct {
-	Name                string    `json:"name"`
-	Type                string    `json:"type"`
-	MTU                 int       `json:"mtu"`
-	Bridge              string    `json:"bridge"`
-	Master              string    `json:"master"`
-	PhysicalNetworkName string    `json:"physicalNetworkName"`
-	Topology            string    `json:"topology"`
-	VLAN                int       `json:"vlan"`
-	VLANID              int       `json:"vlanID"`
-	VLANIDLower         int       `json:"vlanId"`
-	Plugins             []netConf `json:"plugins"`
+	Name                string `json:"name"`
+	Type                string `json:"type"`
+	MTU                 int    `json:"mtu"`
+	Bridge              string `json:"bridge"`
+	Master              string `json:"master"`
+	PhysicalNetworkName string `json:"physicalNetworkName"`
+	Topology            string `json:"topology"`
+	VLAN                int    `json:"vlan"`
+	VLANID              int    `json:"vlanID"`
+	VLANIDLower         int    `json:"vlanId"`
+	IPAM                struct {
+		Type string `json:"type"`
+	} `json:"ipam"`
+	Plugins []netConf `json:"plugins"`
 }
 
 func parseNetConf(text string) (netConf, error) {

@@ -203,6 +203,7 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 		})
 	}
 	out = append(out, w.hubProxyProblem()...)
+	out = append(out, w.ipamProblem()...)
 	sortProblems(out)
 	return slices.Compact(out)
 }

@@ -131,4 +131,6 @@ type NetworkAttachment struct {
 	VLAN         int
 	// MTU is 0 when it does not say.
 	MTU int
+	// IPAM is the type of its address management, "" for none.
+	IPAM string
 }
