@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/images"
@@ -67,6 +68,11 @@ func (w *workload) envoy(child *v1alpha1.ProxyServer, run corev1.VolumeMount) co
 		SecurityContext: w.restricted(), Resources: r, VolumeMounts: []corev1.VolumeMount{run},
 	}
 	probes(&c, "/stats?filter=server.live", "stats", "", "")
+	// The manager answers when the connections have drained (behaviour E11). A name
+	// of another container's port means nothing to kubelet.
+	c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/drained", Port: intstr.FromInt32(portManager)},
+	}}
 	return c
 }
 
