@@ -9,7 +9,7 @@ import (
 
 type nowhere struct{}
 
-func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
+func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }
 
 func TestWritesAreCountedByResource(t *testing.T) {
 	for _, c := range []struct{ name, method, path, want string }{
@@ -26,8 +26,9 @@ func TestWritesAreCountedByResource(t *testing.T) {
 			var got string
 			request, err := http.NewRequestWithContext(t.Context(), c.method, "https://192.0.2.1"+c.path, http.NoBody)
 			require.NoError(t, err)
-			_, err = counted{next: nowhere{}, wrote: func(_, resource string) { got = resource }}.RoundTrip(request)
+			answer, err := counted{next: nowhere{}, wrote: func(_, resource string) { got = resource }}.RoundTrip(request)
 			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
 			require.Equal(t, c.want, got)
 		})
 	}
