@@ -9,7 +9,9 @@ import (
 
 type nowhere struct{}
 
-func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }
+func (nowhere) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{Body: http.NoBody}, nil
+}
 
 func TestWritesAreCountedByResource(t *testing.T) {
 	for _, c := range []struct{ name, method, path, want string }{
