@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	if w.Refusal.Reason == "" {
 		applied, d = s.advance(ctx, w, f)
 	}
-	d.Message = clip(d.Message)
+	d.Message, d.After = clip(d.Message), spread(d.After)
 	if len(d.Endpoint.Hostname) > maxHostname {
 		d.Endpoint.Hostname = ""
 	}
@@ -88,6 +89,10 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	}
 	return 0, outcome.Waiting{Reason: d.Reason, Message: d.Message, After: d.After}
 }
+
+// spread takes up to a fifth off, so that not all hosted clusters are asked at one
+// moment after a start.
+func spread(after time.Duration) time.Duration { return after - rand.N(after/5+1) }
 
 // clip keeps the beginning of a text that a hosted cluster wrote.
 func clip(s string) string {
