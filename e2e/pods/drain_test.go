@@ -11,10 +11,13 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
-// checkDrain deletes the proxy's pod while a connection has two seconds to go:
-// it ends by itself, and no new one is taken meanwhile (behaviour E11).
+// checkDrain rolls the proxy out anew while a connection is busy: it has the five
+// seconds of the drain to end by itself (behaviour E11). A pod that is deleted has a
+// successor at once, which takes the address over, and nothing is left to drain.
 func (l *lab) checkDrain(t *testing.T, vm *node.VM) {
-	ended := l.hold(t, vm, "api."+domainA, 3)
+	const other = "localhost/e2e/oooi-xds-manager:2"
+	l.loadImages(t, other)
+	ended := l.hold(t, vm, "api."+domainA, 60)
 	require.NoError(t, node.Wait(t.Context(), 10*time.Second, "the connection", func(ctx context.Context) error {
 		out, err := vm.Output(ctx, "ss", "-Htn", "state", "established", "dst", proxyIP+":6443")
 		if err == nil && out == "" {
@@ -22,10 +25,22 @@ func (l *lab) checkDrain(t *testing.T, vm *node.VM) {
 		}
 		return err
 	}))
-	_, err := l.Kubectl(t.Context(), "delete", "pod", "-n", "clusters", "-l", "app.kubernetes.io/component=proxy", "--wait=false")
+	_, err := l.Kubectl(t.Context(), "patch", "-n", "clusters", "infra/tenant-vlan100", "--type=merge", "-p",
+		`{"spec":{"infraComponents":{"proxy":{"managerImage":"`+other+`"}}}}`)
 	require.NoError(t, err)
-	require.NoError(t, ended(), "what was open must end by itself")
+	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "the proxy to be told to go", func(ctx context.Context) error {
+		out, err := l.Kubectl(ctx, "get", "pods", "-n", "clusters", "-l", "app.kubernetes.io/component=proxy", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}")
+		if err == nil && out == "" {
+			err = errors.New("it was not")
+		}
+		return err
+	}))
 	start := time.Now()
+	require.Error(t, ended(), "the drain does not last for ever")
+	lived := time.Since(start)
+	require.Greater(t, lived, 3*time.Second, "the connection was cut at once")
+	l.runs(t, "proxy", other)
 	require.NoError(t, node.Wait(t.Context(), time.Minute, "the next proxy", l.reaches(vm, "api."+domainA, l.a+"/api")))
-	l.progress.Say("the proxy drained, and the next answers %.1fs later", time.Since(start).Seconds())
+	l.progress.Say("a busy connection had %.1fs to end, and the next proxy answers %.1fs later", lived.Seconds(), (time.Since(start) - lived).Seconds())
+	l.whole(t)
 }

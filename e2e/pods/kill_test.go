@@ -98,7 +98,32 @@ func (l *lab) checkNoAPI(t *testing.T, a *node.VM) {
 		require.NoError(t, node.Wait(t.Context(), 90*time.Second, what+" without an API server", answers))
 		l.progress.Say("%s serves without an API server", what)
 	}
+	l.startAPI(t)
+}
+
+// startAPI ends an outage of the API server. Its nodes come back one by one, each
+// when its kubelet tries again, and until then pods may be taken off them.
+func (l *lab) startAPI(t *testing.T) {
+	t.Helper()
 	require.NoError(t, l.StartAPI(t.Context()))
+	for i := range l.Nodes {
+		require.NoError(t, l.WaitNode(t.Context(), i+1))
+	}
+	l.whole(t)
+}
+
+// whole waits until there is one pod of each component, Ready and here to stay.
+func (l *lab) whole(t *testing.T) {
+	t.Helper()
+	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, "one pod of each component", func(ctx context.Context) error {
+		out, err := l.Kubectl(ctx, "get", "pods", "-n", l.namespace, "-l", "app.kubernetes.io/managed-by=oooi-operator", "--sort-by=.metadata.name", "-o",
+			`jsonpath={range .items[*]}{.metadata.labels.app\.kubernetes\.io/component}{.metadata.deletionTimestamp} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		if err == nil && out != "dhcp True\ndns True\nproxy True\n" {
+			err = fmt.Errorf("they are %q", out)
+		}
+		return err
+	}))
+	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
 }
 
 // checkAPIAwayForLong keeps the API server away for longer than a lease: who is
@@ -124,7 +149,7 @@ func (l *lab) checkAPIAwayForLong(t *testing.T, vm *node.VM) {
 	lease, err := stranger.Boot(t.Context())
 	require.NoError(t, err)
 	require.NotEqual(t, before["ip"], lease["ip"])
-	require.NoError(t, l.StartAPI(t.Context()))
+	l.startAPI(t)
 	stop()
 	history, err := vm.History()
 	require.NoError(t, err)

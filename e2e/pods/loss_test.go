@@ -98,7 +98,7 @@ func (l *lab) gather(t *testing.T, index int, ns, selector, deployment string) {
 	other := node.Name(3 - index)
 	_, err := l.Kubectl(t.Context(), "cordon", other)
 	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=60s")
+	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=150s")
 	require.NoError(t, err)
 	_, err = l.Kubectl(t.Context(), "rollout", "status", "-n", ns, deployment, "--timeout=60s")
 	require.NoError(t, err)

@@ -181,13 +181,14 @@ func (l *lab) approve(t *testing.T, csv string) {
 	start := time.Now()
 	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, csv+" to be installed", func(ctx context.Context) error {
 		plans, err := l.Kubectl(ctx, "get", "installplans", "-n", "oooi-system", "-o",
-			`jsonpath={range .items[*]}{.metadata.name} {.spec.approved} {.spec.clusterServiceVersionNames}{"\n"}{end}`)
+			`jsonpath={range .items[*]}{.metadata.name} {.spec.approved} {.spec.clusterServiceVersionNames} {.status.phase}{"\n"}{end}`)
 		if err != nil {
 			return err
 		}
 		for plan := range strings.Lines(plans) {
 			fields := strings.Fields(plan)
-			if len(fields) == 3 && fields[1] == "false" && fields[2] == `["`+csv+`"]` {
+			// OLM makes a plan anew that is changed before it has written its phase.
+			if len(fields) == 4 && fields[1] == "false" && fields[2] == `["`+csv+`"]` && fields[3] == "RequiresApproval" {
 				if _, err := l.Kubectl(ctx, "patch", "installplan", "-n", "oooi-system", fields[0], "--type=merge", "-p", `{"spec":{"approved":true}}`); err != nil {
 					return err
 				}
