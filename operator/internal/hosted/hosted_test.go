@@ -157,6 +157,33 @@ func TestARotationIsFollowed(t *testing.T) {
 	require.Equal(t, "Bearer tok-2", *s.auth.Load())
 }
 
+// hazard 25: a control plane with a new CA is not trusted until the Secret has it.
+func TestANewCAIsFollowed(t *testing.T) {
+	before, after := newStand(t), newStand(t)
+	handler := http.HandlerFunc(serveNodes)
+	before.handle.Store(&handler)
+	after.handle.Store(&handler)
+	current := before
+	hub := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).
+		WithObjects(secret("service-network-admin-kubeconfig", before.kubeconfig(unchanged))).Build()
+	clients := hosted.New(hub, clientgoscheme.Scheme, func(ctx context.Context, network, address string) (net.Conn, error) {
+		return current.dial(ctx, network, address)
+	})
+	get := func() error {
+		c, err := clients.For(t.Context(), target)
+		if err != nil {
+			return err
+		}
+		return c.Get(t.Context(), client.ObjectKey{Name: "n"}, node())
+	}
+	require.NoError(t, get())
+	current = after
+	before.server.CloseClientConnections()
+	require.ErrorContains(t, get(), "certificate signed by unknown authority")
+	require.NoError(t, hub.Update(t.Context(), secret("service-network-admin-kubeconfig", after.kubeconfig(unchanged))))
+	require.NoError(t, get())
+}
+
 // behaviour G7: what would make us run, read, trust or reach something that the
 // author of a kubeconfig chose.
 func TestAHostileKubeconfigIsRefused(t *testing.T) {
