@@ -59,6 +59,7 @@ func newEngine(o *Oooi) *engine {
 // the first query finds it.
 func (e *engine) start() error {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	observeProblems(nil) // what the server had before a reload
 	e.o.open.Store(!e.o.options.bind)
 	if e.o.options.bind || e.o.options.announce {
 		whenListening(e)

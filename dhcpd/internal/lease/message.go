@@ -59,6 +59,7 @@ func (t *Table) offer(e *entry, c Client, now time.Time) {
 		if e.back == Cooling {
 			was := e.binding()
 			e.was = &was
+			t.generation++ // no line of the status names it meanwhile
 		}
 		e.remember = e.owned && e.mac == c.MAC
 	}

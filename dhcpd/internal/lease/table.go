@@ -308,6 +308,7 @@ func (t *Table) coolAgain(e *entry) {
 	t.identify(e, e.was.VM)
 	e.pinned, e.was = false, nil
 	t.put(e, Cooling, e.rest)
+	t.generation++
 }
 
 // Tick does what has become due.

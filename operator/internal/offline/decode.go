@@ -132,7 +132,7 @@ func namespaceFaults(u *unstructured.Unstructured) []string {
 	return validation.IsDNS1123Label(u.GetNamespace())
 }
 
-var clusterScoped = map[string]bool{"Namespace": true, "Node": true, "Network": true, "ServiceCIDR": true}
+var clusterScoped = map[string]bool{"Namespace": true, "Node": true, "Network": true, "ServiceCIDR": true, "Proxy": true}
 
 // own decodes an object of our own kinds, as strictly as the API server does for
 // kubectl: the version must be served and every field known.
@@ -184,6 +184,7 @@ func (o *Objects) readers() map[schema.GroupKind]func(*unstructured.Unstructured
 		{Kind: "Node"}: o.node,
 		{Group: "networking.k8s.io", Kind: "ServiceCIDR"}: o.serviceCIDR,
 		{Group: "config.openshift.io", Kind: "Network"}:   o.network,
+		{Group: "config.openshift.io", Kind: "Proxy"}:     o.proxy,
 	}
 }
 
@@ -227,6 +228,17 @@ func (o *Objects) network(u *unstructured.Unstructured) error {
 		o.hubNetworks(c.CIDR)
 	}
 	o.hubNetworks(n.Status.ServiceNetwork...)
+	return nil
+}
+
+func (o *Objects) proxy(u *unstructured.Unstructured) error {
+	var p configv1.Proxy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	if p.Name == "cluster" {
+		o.World.HubProxy = &p
+	}
 	return nil
 }
 

@@ -52,7 +52,11 @@ func vips(t routes.Table) []netip.AddrPort {
 
 // start asks all of them, unless that was done a moment ago.
 func (p *prober) start(ctx context.Context, now time.Time, targets []netip.AddrPort) {
-	if p.busy || len(targets) == 0 || now.Sub(p.last) < probeInterval {
+	if len(targets) == 0 {
+		clear(p.misses)
+		return
+	}
+	if p.busy || now.Sub(p.last) < probeInterval {
 		return
 	}
 	p.busy, p.last = true, now

@@ -9,12 +9,13 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Set makes the object have the finalizer, or not have it. An object that is
-// gone has none.
+// gone has none, and cannot be given one.
 func Set(ctx context.Context, c client.Writer, o client.Object, name string, present bool) error {
 	if controllerutil.ContainsFinalizer(o, name) == present {
 		return nil
@@ -28,10 +29,13 @@ func Set(ctx context.Context, c client.Writer, o client.Object, name string, pre
 	// The API server answers with the whole object; the caller's status is its own.
 	patched := o.DeepCopyObject().(client.Object)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, patched, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the finalizer %s: %w", name, err)
-	} else if err == nil {
-		o.SetResourceVersion(patched.GetResourceVersion())
+	err := c.Patch(ctx, patched, patch)
+	if apierrors.IsNotFound(err) && !present {
+		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("writing the finalizer %s: %w", name, err)
+	}
+	o.SetResourceVersion(patched.GetResourceVersion())
 	return nil
 }
