@@ -73,6 +73,35 @@ func TestAnOfferThatLapsesLeavesAnAddressCoolingDown(t *testing.T) {
 	}
 }
 
+// hazard 7, behaviour C5: a binding that could not be stored does not end the
+// quarantine either, whether its client asked by name or took an offer.
+func TestABindingThatIsRevokedLeavesAnAddressCoolingDown(t *testing.T) {
+	for _, offered := range []bool{false, true} {
+		a, vm := machine(1, "cluster-a")
+		b, _ := machine(2, "cluster-b")
+		table := New(small(1), start)
+		d := directory(a, b)
+		table.Sync(d, start)
+		addr := dora(t, table, a, start)
+		d.state[vm] = Gone
+		table.Sync(d, start)
+		end := start.Add(time.Hour)
+		table.Tick(end)
+		if offered {
+			require.Equal(t, addr, table.Offer(a, netip.Addr{}, end).IP)
+		}
+		require.Equal(t, Ack, table.Request(a, addr, end).Verdict)
+		table.Revoke(addr, end)
+		check(t, table)
+		later := end.Add(2 * OfferTime)
+		table.Tick(later)
+		check(t, table)
+		require.Equal(t, []Binding{{MAC: a.MAC, IP: addr, VM: vm}}, table.Bindings())
+		require.Equal(t, NoFree, table.Offer(b, netip.Addr{}, later).Reason)
+		require.Equal(t, NoFree, table.Offer(unknown(9), netip.Addr{}, later).Reason)
+	}
+}
+
 // A client that is no machine does not become the one that had its address.
 func TestAnAddressDoesNotCarryItsMachineToTheNextClient(t *testing.T) {
 	table := New(small(1), start)

@@ -165,6 +165,9 @@ func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 	if fresh || other || e.vm != vm {
 		t.generation++
 	}
+	if fresh && e.state != Offered {
+		e.comesFrom()
+	}
 	t.own(e, c.MAC)
 	t.identify(e, vm)
 	e.fresh, e.seen = false, MAC{}
@@ -177,15 +180,31 @@ func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: e.vm, New: fresh}
 }
 
-// Revoke undoes a binding whose record could not be stored: the client has
-// not been told, so the address goes back to being offered.
+// comesFrom remembers what e goes back to if its binding cannot be stored.
+func (e *entry) comesFrom() {
+	e.back, e.was = Free, nil
+	switch e.state {
+	case Cooling:
+		was := e.binding()
+		e.back, e.rest, e.was = Cooling, e.deadline, &was
+	case Resting:
+		e.back, e.rest = Resting, e.deadline
+	}
+}
+
+// Revoke undoes a new binding whose record could not be stored: the client has
+// not been told, so the address goes back to being offered, and from there to
+// cooling down or resting if it came from there.
 func (t *Table) Revoke(ip netip.Addr, now time.Time) {
 	e := t.byIP[number(ip)]
 	if e == nil || e.state != Bound {
 		return
 	}
 	t.generation++
-	e.back, e.remember = Free, false
+	if e.back != Cooling && e.back != Resting {
+		e.back = Free
+	}
+	e.remember = false
 	t.put(e, Offered, now.Add(OfferTime))
 }
 
