@@ -33,7 +33,10 @@ func TestCluster(t *testing.T) {
 	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, vmA) })
 	t.Run("a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
 	t.Run("what is killed comes back", func(t *testing.T) { l.checkKills(t, vmA) })
-	t.Run("nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, vmA) })
+	t.Run("nothing needs the API server", func(t *testing.T) {
+		l.checkNoAPI(t, vmA)
+		l.back(t)
+	})
 	t.Run("an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
 	t.Run("the operator may be replaced", func(t *testing.T) { l.checkOperatorReplaced(t, vmA) })
 	t.Run("the API server is away for long", func(t *testing.T) { l.checkAPIAwayForLong(t, vmA) })

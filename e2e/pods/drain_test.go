@@ -43,4 +43,5 @@ func (l *lab) checkDrain(t *testing.T, vm *node.VM) {
 	require.NoError(t, node.Wait(t.Context(), time.Minute, "the next proxy", l.reaches(vm, "api."+domainA, l.a+"/api")))
 	l.progress.Say("a busy connection had %.1fs to end, and the next proxy answers %.1fs later", lived.Seconds(), (time.Since(start) - lived).Seconds())
 	l.whole(t)
+	l.back(t)
 }

@@ -123,7 +123,13 @@ func (l *lab) whole(t *testing.T) {
 		}
 		return err
 	}))
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+}
+
+// back waits until the operator has seen all of it. Without an API server it ends,
+// and kubelet starts it again after a while that grows with the outage.
+func (l *lab) back(t *testing.T) {
+	t.Helper()
+	l.expect(t, 4*time.Minute, "infra/tenant-vlan100", "Available", "True")
 }
 
 // checkAPIAwayForLong keeps the API server away for longer than a lease: who is
@@ -150,6 +156,7 @@ func (l *lab) checkAPIAwayForLong(t *testing.T, vm *node.VM) {
 	require.NoError(t, err)
 	require.NotEqual(t, before["ip"], lease["ip"])
 	l.startAPI(t)
+	l.back(t)
 	stop()
 	history, err := vm.History()
 	require.NoError(t, err)
