@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,18 +85,7 @@ func (l *lab) startHosted(t *testing.T, h *hostedCluster) {
 // KubeVirt's by hand.
 func (l *lab) applyCRDs(t *testing.T) {
 	t.Helper()
-	dir := func(module string) string {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module)
-		cmd.Dir = "../tools/crds"
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
-		download := exec.CommandContext(t.Context(), "go", "mod", "download", module)
-		download.Dir, download.Env = cmd.Dir, cmd.Env
-		out, err := download.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		out, err = cmd.Output()
-		require.NoError(t, err)
-		return strings.TrimSpace(string(out))
-	}
+	dir := func(module string) string { return moduleDir(t, "crds", module) }
 	gated := filepath.Join(dir("github.com/openshift/hypershift/api"), "hypershift/v1beta1/zz_generated.featuregated-crd-manifests")
 	files := []string{
 		filepath.Join(gated, "hostedclusters.hypershift.openshift.io/AAA_ungated.yaml"),

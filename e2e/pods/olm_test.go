@@ -96,11 +96,8 @@ func (l *lab) serveImages(t *testing.T) packaging.Table {
 // one bundle a version, and subscribes to it.
 func (l *lab) startOLM(t *testing.T, table packaging.Table, versions ...string) {
 	t.Helper()
-	module := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/api")
-	module.Dir = "../tools/olm"
-	out, err := module.Output()
-	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "create", "-f", filepath.Join(strings.TrimSpace(string(out)), "crds"))
+	api := moduleDir(t, "olm", "github.com/operator-framework/api")
+	_, err := l.Kubectl(t.Context(), "create", "-f", filepath.Join(api, "crds"))
 	require.NoError(t, err)
 	// OLM ends at once where its own kinds are not served yet.
 	_, err = l.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

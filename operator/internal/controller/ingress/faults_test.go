@@ -12,7 +12,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -127,10 +129,10 @@ func TestOLMsFailedJobIsTakenAway(t *testing.T) {
 	c.now = time.Now().Add(9 * time.Minute)
 	c.ensure(t, a, "Degraded", v1alpha1.ReasonBundleUnpackFailed)
 	require.Contains(t, a.Status.AppsIngressStatus.Message, "Job was active longer than specified deadline")
-	require.ElementsMatch(t, []string{"ours", "theirs"}, c.jobs(t))
+	require.ElementsMatch(t, []string{"ours", "theirs"}, c.names(t, &batchv1.JobList{}))
 	c.now = time.Now().Add(11 * time.Minute)
 	c.ensure(t, a, "Degraded", v1alpha1.ReasonBundleUnpackFailed)
-	require.Equal(t, []string{"theirs"}, c.jobs(t))
+	require.Equal(t, []string{"theirs"}, c.names(t, &batchv1.JobList{}))
 	require.True(t, apierrors.IsNotFound(c.Client.Get(t.Context(), client.ObjectKey{Namespace: "openshift-marketplace", Name: "ours"}, &corev1.ConfigMap{})))
 	subscriptions := &operatorsv1alpha1.SubscriptionList{}
 	require.NoError(t, c.Client.List(t.Context(), subscriptions))
@@ -167,14 +169,15 @@ func (c *cluster) failedUnpack(t *testing.T, name, source string) {
 	require.NoError(t, c.Client.Status().Update(t.Context(), job))
 }
 
-func (c *cluster) jobs(t *testing.T) []string {
+// names of all objects of a list's kind.
+func (c *cluster) names(t *testing.T, list client.ObjectList) []string {
 	t.Helper()
-	list := &batchv1.JobList{}
 	require.NoError(t, c.Client.List(t.Context(), list))
 	var names []string
-	for _, j := range list.Items {
-		names = append(names, j.Name)
-	}
+	require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
+		names = append(names, o.(client.Object).GetName())
+		return nil
+	}))
 	return names
 }
 
@@ -193,7 +196,7 @@ func TestAChangedDeclarationReplacesWhatWasMade(t *testing.T) {
 	apps.MetalLB.AddressPoolName, apps.Service.Name, apps.Service.Namespace = "other-pool", "other", "tenant-ingress"
 	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForExternalIP)
 	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForExternalIP)
-	require.Equal(t, []string{"other-pool"}, c.pools(t))
+	require.Equal(t, []string{"other-pool"}, c.names(t, &metallbv1beta1.IPAddressPoolList{}))
 	services := &corev1.ServiceList{}
 	require.NoError(t, c.Client.List(t.Context(), services, client.MatchingLabels{"app.kubernetes.io/managed-by": "oooi"}))
 	require.Len(t, services.Items, 1)
@@ -201,21 +204,10 @@ func TestAChangedDeclarationReplacesWhatWasMade(t *testing.T) {
 	require.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 
 	require.NoError(t, c.step.Remove(t.Context(), a))
-	require.Empty(t, c.pools(t))
+	require.Empty(t, c.names(t, &metallbv1beta1.IPAddressPoolList{}))
 	require.NoError(t, c.Client.List(t.Context(), services, client.MatchingLabels{"app.kubernetes.io/managed-by": "oooi"}))
 	require.Empty(t, services.Items)
 	require.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
-}
-
-func (c *cluster) pools(t *testing.T) []string {
-	t.Helper()
-	list := &metallbv1beta1.IPAddressPoolList{}
-	require.NoError(t, c.Client.List(t.Context(), list))
-	var names []string
-	for _, p := range list.Items {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 // hazard 127: a speaker that may not run is named, with the counts of its
