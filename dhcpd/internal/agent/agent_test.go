@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +45,42 @@ func TestOnlyAGoodSnapshotIsKept(t *testing.T) {
 	f.apply(func(*agentpb.Snapshot) error { return errors.New("refused") })
 	kept := New(f.opts).loadSaved()
 	require.Equal(t, "good", kept.GetVersion())
+}
+
+// A disk that was full holds the stream's last once it takes something again.
+func TestASnapshotThatCouldNotBeKeptIsTriedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	f := New(Options{Log: slog.New(slog.DiscardHandler), StateDir: dir, Namespace: "ns", Name: "n"})
+	f.connected, f.stream = true, snapshot("one", "u", 1)
+	f.apply(func(*agentpb.Snapshot) error { return nil })
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	f.saveAgain()
+	require.Nil(t, New(f.opts).loadSaved(), "before its time the disk is left alone")
+	f.saveAt = time.Time{}
+	f.saveAgain()
+	require.Equal(t, "one", New(f.opts).loadSaved().GetVersion())
+	require.NoError(t, os.RemoveAll(dir))
+	f.saveAgain()
+	require.NoDirExists(t, dir, "what is kept is not written again")
+}
+
+// What is no file of a snapshot's size is refused at once.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe, endless := filepath.Join(dir, "pipe"), filepath.Join(dir, "endless")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	file, err := os.Create(endless)
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(1<<40))
+	require.NoError(t, file.Close())
+	for path, want := range map[string]string{
+		dir: "no regular file", pipe: "no regular file", "/dev/zero": "no regular file",
+		endless: "larger than", filepath.Join(dir, "none"): "no such file",
+	} {
+		_, err := ReadFile(path)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, path)
+	}
 }
 
 // The contract: which snapshot counts.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -21,6 +23,8 @@ const (
 	// filePoll is how often the mounted file is looked at. The kubelet swaps
 	// a symbolic link, so the content is what is compared.
 	filePoll = 500 * time.Millisecond
+	// saveRetry is when a snapshot that could not be kept is tried again.
+	saveRetry = 5 * time.Second
 	// savedName is the stream's last snapshot in the state directory.
 	savedName = "snapshot.json"
 )
@@ -49,6 +53,8 @@ type Feed struct {
 	stream    *agentpb.Snapshot
 	connected bool
 	inForce   *agentpb.Snapshot
+	unsaved   *agentpb.Snapshot // the stream's last, when it could not be kept
+	saveAt    time.Time         // when it is tried again
 	online    atomic.Bool
 	observed  atomic.Value // string
 }
@@ -81,6 +87,7 @@ func (f *Feed) Run(ctx context.Context, take func(*agentpb.Snapshot) error) erro
 	for {
 		f.look()
 		f.apply(take)
+		f.saveAgain()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -109,7 +116,7 @@ func (f *Feed) apply(take func(*agentpb.Snapshot) error) {
 	}
 	f.observed.Store(s.GetVersion())
 	if s == f.stream && f.connected {
-		f.save()
+		f.save(s)
 	}
 }
 
@@ -137,23 +144,33 @@ func (f *Feed) look() {
 	}
 }
 
-// ReadFile reads a snapshot's bytes. It refuses what is no regular file, and so
-// never waits for somebody to write into a pipe.
+// ReadFile reads a snapshot's bytes. It refuses what is no regular file, never
+// waits for somebody to write into a pipe, and reads no more than a snapshot has.
 func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading snapshot: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("reading snapshot: %s is no regular file (%s)", path, info.Mode())
-	case info.Size() > config.MaxSnapshot:
-		return nil, fmt.Errorf("reading snapshot: %s is larger than %d bytes", path, config.MaxSnapshot)
-	}
-	b, err := os.ReadFile(path)
+	b, err := readRegular(path, config.MaxSnapshot)
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
 	return b, nil
+}
+
+// readRegular looks at what it has opened, not at what lay there before.
+func readRegular(path string, limit int64) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // only read
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file (%s)", path, info.Mode())
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return io.ReadAll(io.LimitReader(file, limit))
 }
 
 func (f *Feed) loadSaved() *agentpb.Snapshot {
@@ -177,13 +194,22 @@ func (f *Feed) loadSaved() *agentpb.Snapshot {
 	return s
 }
 
-// save keeps the stream's last snapshot, whole or not at all.
-func (f *Feed) save() {
+// save keeps a snapshot of the stream, whole or not at all.
+func (f *Feed) save(s *agentpb.Snapshot) {
 	if f.opts.StateDir == "" {
 		return
 	}
-	if err := save(f.opts.StateDir, f.stream); err != nil {
-		f.opts.Log.Warn("snapshot cannot be kept", "err", err)
+	f.unsaved = nil
+	if err := save(f.opts.StateDir, s); err != nil {
+		f.opts.Log.Warn("snapshot cannot be kept", "err", err, "retry", saveRetry.String())
+		f.unsaved, f.saveAt = s, time.Now().Add(saveRetry)
+	}
+}
+
+// saveAgain keeps what could not be kept before: a disk that was full comes back.
+func (f *Feed) saveAgain() {
+	if f.unsaved != nil && !time.Now().Before(f.saveAt) {
+		f.save(f.unsaved)
 	}
 }
 

@@ -94,10 +94,12 @@ func (b *batch) sendFrom(ifindex int, ip netip.Addr) {
 func (b *batch) leaves(i int, stored bool) bool { return stored || !b.fresh[i] }
 
 // flush sends what waits. Messages that the kernel refuses are lost to their
-// clients, and those ask again; only a device that is down is an error.
+// clients, and those ask again; only a device that is down is an error. A device
+// whose queue stands still is waited for once, not for every message.
 func (b *batch) flush(fd int, stored bool) error {
 	n := b.n
 	b.n = 0
+	var until time.Time
 	for i := 0; i < n; {
 		end := n
 		if !stored {
@@ -108,7 +110,13 @@ func (b *batch) flush(fd int, stored bool) error {
 			}
 		}
 		k, err := b.call(fd, unix.SYS_SENDMMSG, i, end)
-		if errors.Is(err, unix.EAGAIN) && drained(fd) {
+		if errors.Is(err, unix.EAGAIN) {
+			if until.IsZero() {
+				until = time.Now().Add(drainTime)
+			}
+			if !drained(fd, time.Until(until)) {
+				return nil
+			}
 			continue
 		}
 		if isDown(err) {
@@ -119,12 +127,15 @@ func (b *batch) flush(fd int, stored bool) error {
 	return nil
 }
 
-// drainTime is how long a full send buffer is waited for.
+// drainTime is how long one flush waits for a full send buffer in all.
 const drainTime = 100 * time.Millisecond
 
-// drained waits until a socket takes more.
-func drained(fd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(drainTime/time.Millisecond))
+// drained waits until a socket takes more, and says whether it does in time.
+func drained(fd int, limit time.Duration) bool {
+	if limit <= 0 {
+		return false
+	}
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(limit.Milliseconds())+1)
 	return n == 1 || errors.Is(err, unix.EINTR)
 }
 
