@@ -66,10 +66,12 @@ type Agent struct {
 	invalid map[string]string // source -> what is wrong with its newest snapshot
 	refused *snapshot.Problem // why the operator does not let us in
 	fresh   *agentpb.Snapshot // of the stream, to be kept
+	keepAt  time.Time         // not before
 	unkept  bool              // the stream's last snapshot could not be written
 }
 
-// event is what the sources tell the one goroutine that decides.
+// event is what the sources tell the one goroutine that decides; an empty one,
+// that it is time to look at what it has to do.
 type event struct {
 	snapshot *agentpb.Snapshot // from the stream
 	down     bool              // the stream ended
@@ -111,7 +113,7 @@ func (a *Agent) Run(ctx context.Context, notify func(State)) {
 			if a.handle(e) {
 				notify(a.state())
 			}
-			if a.keep() { // after it is in force: a slow disk delays nothing
+			if a.keep(ctx) { // after it is in force: a slow disk delays nothing
 				notify(a.state())
 			}
 		}
@@ -154,21 +156,27 @@ func (a *Agent) fromStream(s *agentpb.Snapshot) {
 	}
 	delete(a.invalid, "stream")
 	a.cand.stream, a.cand.connected = &c, true
-	a.fresh = s
+	a.fresh, a.keepAt = s, time.Time{}
 }
+
+// keepRetry is when a snapshot that could not be written is tried again: a disk
+// that was full comes back.
+const keepRetry = 5 * time.Second
 
 // keep writes a snapshot of the stream that is not on disk yet. It says whether
 // the outcome differs from that of the last.
-func (a *Agent) keep() bool {
-	if a.fresh == nil {
+func (a *Agent) keep(ctx context.Context) bool {
+	if a.fresh == nil || time.Now().Before(a.keepAt) {
 		return false
 	}
-	err := a.saveState(a.fresh)
-	if err != nil {
-		log.Warningf("Keeping the snapshot on disk: %v", err)
+	before, err := a.unkept, a.saveState(a.fresh)
+	if a.unkept = err != nil; a.unkept {
+		log.Warningf("Keeping the snapshot on disk, again in %v: %v", keepRetry, err)
+		a.keepAt = time.Now().Add(keepRetry)
+		time.AfterFunc(keepRetry, func() { a.send(ctx, event{}) })
+	} else {
+		a.fresh = nil
 	}
-	before := a.unkept
-	a.fresh, a.unkept = nil, err != nil
 	return a.unkept != before
 }
 
