@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -108,6 +110,58 @@ func TestOnlyARegularFileIsRead(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, path)
 	}
+}
+
+// What a look at the path says may not hold any more when it is opened.
+func TestAPipeThatIsPutInBetweenKeepsNobodyWaiting(t *testing.T) {
+	dir := t.TempDir()
+	path, pipe, file := filepath.Join(dir, "snapshot"), filepath.Join(dir, "pipe"), filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
+	stop, swapped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		swapped <- func() error {
+			for {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Rename(pipe, path), os.WriteFile(file, []byte("{}"), 0o600), os.Rename(file, path))
+				if err != nil {
+					return err
+				}
+			}
+		}()
+	}()
+	files, pipes := 0, 0
+	for range 100_000 {
+		b, err := Read(path)
+		if err == nil {
+			require.Equal(t, "{}", string(b))
+			files++
+		} else {
+			require.ErrorContains(t, err, "no regular file")
+			pipes++
+		}
+		if files > 100 && pipes > 100 {
+			break
+		}
+	}
+	close(stop)
+	require.NoError(t, <-swapped)
+	require.Greater(t, min(files, pipes), 100)
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestAFileThatGrowsIsReadToTheBoundAtMost(t *testing.T) {
+	_, err := readBounded(endless{}, 0)
+	require.ErrorIs(t, err, errTooLarge)
+	b, err := readBounded(io.LimitReader(endless{}, maxSnapshot), 0)
+	require.NoError(t, err)
+	require.Len(t, b, maxSnapshot)
 }
 
 func TestAnEntryThatCannotBeParsedIsThatEntrysProblem(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -22,6 +23,9 @@ import (
 // maxSnapshot bounds a snapshot, unpacked: far above any real one, far below
 // what would exhaust the pod.
 const maxSnapshot = 64 << 20
+
+// errTooLarge says that a snapshot, as it is or unpacked, is above the bound.
+var errTooLarge = fmt.Errorf("snapshot has more than %d bytes", maxSnapshot)
 
 // Contract is what this agent speaks.
 const Contract = "agent.v1"
@@ -41,24 +45,40 @@ type Snapshot struct {
 	raw *agentpb.Snapshot
 }
 
-// Read reads a snapshot's file. It takes regular files alone: a pipe would keep
-// us waiting.
+// Read reads a snapshot's file as a whole. It takes regular files alone, asks
+// the open file rather than its path what it is, and neither waits nor reads
+// more than a snapshot can have, whatever is put in its place or appended
+// meanwhile.
 func Read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading snapshot: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("reading snapshot: %s is no regular file (%s)", path, info.Mode().Type())
 	}
-	if info.Size() > maxSnapshot {
-		return nil, fmt.Errorf("reading snapshot: %s has more than %d bytes", path, maxSnapshot)
-	}
-	b, err := os.ReadFile(path)
+	b, err := readBounded(f, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("reading snapshot: %w", err)
+		return nil, fmt.Errorf("reading snapshot %s: %w", path, err)
 	}
 	return b, nil
+}
+
+// readBounded reads all of r, of which size is only what it had at first.
+func readBounded(r io.Reader, size int64) ([]byte, error) {
+	if size > maxSnapshot {
+		return nil, errTooLarge
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxSnapshot+1))
+	if err == nil && len(b) > maxSnapshot {
+		err = errTooLarge
+	}
+	return b, err
 }
 
 // Decode reads a snapshot: protojson, plain or gzipped. Fields that the contract
@@ -79,7 +99,7 @@ func decode(b []byte, how protojson.UnmarshalOptions) (Snapshot, error) {
 		b = plain
 	}
 	if len(b) > maxSnapshot {
-		return Snapshot{}, fmt.Errorf("snapshot has more than %d bytes", maxSnapshot)
+		return Snapshot{}, errTooLarge
 	}
 	m := &agentpb.Snapshot{}
 	if err := how.Unmarshal(b, m); err != nil {
