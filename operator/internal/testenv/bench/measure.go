@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,7 +179,14 @@ func (b *bench) quiet(ctx context.Context) error {
 // stream of one child.
 type stream struct {
 	kind     string
-	snapshot chan *agentv1.Snapshot
+	arrivals chan arrival
+}
+
+// arrival is a snapshot as it came, and when: what the bench does with it takes
+// time of its own.
+type arrival struct {
+	at       time.Time
+	snapshot *agentv1.Snapshot
 }
 
 // changes lets one attachment more come and go, each time of another Infra, and
@@ -207,12 +216,15 @@ func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error
 		if err := b.env.Create(ctx, a); err != nil {
 			return nil, err
 		}
+		took := time.Duration(0)
 		for _, s := range list {
-			if err := s.until(ctx, name(i)); err != nil {
+			at, err := s.until(ctx, name(i))
+			if err != nil {
 				return nil, err
 			}
+			took = max(took, at.Sub(started))
 		}
-		out = append(out, time.Since(started))
+		out = append(out, took)
 		if err := b.env.Client.Delete(ctx, a); err != nil {
 			return nil, fmt.Errorf("deleting an attachment: %w", err)
 		}
@@ -226,26 +238,30 @@ func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error
 func drain(s *stream) {
 	for {
 		select {
-		case <-s.snapshot:
+		case <-s.arrivals:
 		default:
 			return
 		}
 	}
 }
 
-// until the snapshot names the cluster.
-func (s *stream) until(ctx context.Context, cluster string) error {
+// until the snapshot names the cluster; gives when that one came.
+func (s *stream) until(ctx context.Context, cluster string) (time.Time, error) {
 	timer := time.NewTimer(30 * time.Second)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return time.Time{}, ctx.Err()
 		case <-timer.C:
-			return fmt.Errorf("the %s snapshot never named %s", s.kind, cluster)
-		case snapshot := <-s.snapshot:
-			if strings.Contains(snapshot.String(), cluster) {
-				return nil
+			return time.Time{}, fmt.Errorf("the %s snapshot never named %s", s.kind, cluster)
+		case a := <-s.arrivals:
+			wire, err := proto.Marshal(a.snapshot)
+			if err != nil {
+				return time.Time{}, fmt.Errorf("reading a snapshot: %w", err)
+			}
+			if bytes.Contains(wire, []byte(cluster)) {
+				return a.at, nil
 			}
 		}
 	}
@@ -275,12 +291,12 @@ func (b *bench) watch(ctx context.Context, component, child string) (*stream, er
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", child, err)
 	}
-	s := &stream{kind: component, snapshot: make(chan *agentv1.Snapshot, 64)}
+	s := &stream{kind: component, arrivals: make(chan arrival, 64)}
 	first, err := watch.Recv()
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", child, err)
 	}
-	s.snapshot <- first.GetSnapshot()
+	s.arrivals <- arrival{time.Now(), first.GetSnapshot()}
 	go func() {
 		for {
 			resp, err := watch.Recv()
@@ -288,7 +304,7 @@ func (b *bench) watch(ctx context.Context, component, child string) (*stream, er
 				return
 			}
 			select {
-			case s.snapshot <- resp.GetSnapshot():
+			case s.arrivals <- arrival{time.Now(), resp.GetSnapshot()}:
 			default: // nobody waits for it
 			}
 		}
