@@ -56,7 +56,7 @@ func (c *Controller) watchHosted(mgr ctrl.Manager, built controller.Controller, 
 	for k, h := range map[*kinds.Kind]handler.EventHandler{
 		&kinds.HostedCluster:          c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexHostedCluster, path)),
 		&kinds.HostedControlPlane:     byControlPlane,
-		&kinds.NodePool:               c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexClusterNamespace, client.Object.GetNamespace)),
+		&kinds.NodePool:               c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexHostedCluster, kinds.ClusterOf)),
 		&kinds.Machine:                byControlPlane,
 		&kinds.VirtualMachineInstance: byControlPlane,
 	} {

@@ -27,6 +27,8 @@ type Kind struct {
 	Versions []string
 	// New makes an empty object of a served version.
 	New func(schema.GroupVersionKind) client.Object
+	// Indexes of its objects in the cache, by name; may be nil.
+	Indexes map[string]func(client.Object) string
 }
 
 // String is how people call it.
@@ -290,6 +292,11 @@ func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind
 		r.forget(ctx, k, gvk)
 		return false
 	}
+	if err := r.index(ctx, k, gvk); err != nil {
+		r.log.Warn("indexing a kind", "kind", k.String(), "err", err)
+		r.forget(ctx, k, gvk)
+		return false
+	}
 	for _, add := range r.watches[k.String()] {
 		if err := add(k.New(gvk)); err != nil {
 			r.log.Warn("watching a kind", "kind", k.String(), "err", err)
@@ -302,6 +309,16 @@ func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind
 	r.mu.Unlock()
 	r.log.Info("a kind is served", "kind", k.String(), "version", gvk.Version)
 	return true
+}
+
+// index adds the kind's indexes; they go with the informer.
+func (r *Registry) index(ctx context.Context, k Kind, gvk schema.GroupVersionKind) error {
+	for name, value := range k.Indexes {
+		if err := r.cache.IndexField(ctx, k.New(gvk), name, func(o client.Object) []string { return []string{value(o)} }); err != nil {
+			return fmt.Errorf("index %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func (r *Registry) drop(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {

@@ -4,7 +4,16 @@ import (
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// IndexCluster finds the NodePools of a hosted cluster, by its namespace/name.
+const IndexCluster = "oooi.cluster"
+
+// ClusterOf is the hosted cluster of a NodePool.
+func ClusterOf(o client.Object) string {
+	return o.GetNamespace() + "/" + o.(*hyperv1.NodePool).Spec.ClusterName
+}
 
 // +kubebuilder:rbac:groups=hypershift.openshift.io,resources=hostedclusters;hostedcontrolplanes;nodepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
@@ -16,7 +25,10 @@ import (
 var (
 	HostedCluster      = Kind{Group: "hypershift.openshift.io", Name: "HostedCluster", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedCluster]}
 	HostedControlPlane = Kind{Group: "hypershift.openshift.io", Name: "HostedControlPlane", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedControlPlane]}
-	NodePool           = Kind{Group: "hypershift.openshift.io", Name: "NodePool", Versions: []string{"v1beta1"}, New: Typed[hyperv1.NodePool]}
+	NodePool           = Kind{
+		Group: "hypershift.openshift.io", Name: "NodePool", Versions: []string{"v1beta1"}, New: Typed[hyperv1.NodePool],
+		Indexes: map[string]func(client.Object) string{IndexCluster: ClusterOf},
+	}
 	// Machine is read in whatever version is served: what we read of it has not moved.
 	Machine = Kind{Group: "cluster.x-k8s.io", Name: "Machine", New: Unstructured}
 	// VirtualMachineInstance: that it exists is all that we ask.

@@ -17,8 +17,6 @@ const (
 	IndexInfra         = "oooi.infra"
 	IndexHostedCluster = "oooi.hostedCluster"
 	IndexControlPlane  = "oooi.controlPlane"
-	// IndexClusterNamespace is the namespace of the HostedCluster.
-	IndexClusterNamespace = "oooi.clusterNamespace"
 )
 
 // AddIndexes adds them. Caller must call it before the cache starts.
@@ -27,9 +25,8 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		IndexInfra: func(a *v1alpha1.InfraClusterAttachment) string {
 			return a.Namespace + "/" + string(a.Spec.InfraRef.Name)
 		},
-		IndexHostedCluster:    func(a *v1alpha1.InfraClusterAttachment) string { return facts.ClusterOf(a).String() },
-		IndexControlPlane:     facts.ControlPlaneOf,
-		IndexClusterNamespace: func(a *v1alpha1.InfraClusterAttachment) string { return facts.ClusterOf(a).Namespace },
+		IndexHostedCluster: func(a *v1alpha1.InfraClusterAttachment) string { return facts.ClusterOf(a).String() },
+		IndexControlPlane:  facts.ControlPlaneOf,
 	} {
 		err := indexer.IndexField(ctx, &v1alpha1.InfraClusterAttachment{}, name, func(o client.Object) []string {
 			return []string{value(o.(*v1alpha1.InfraClusterAttachment))}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ import (
 // optionalTimeout bounds a read of an optional kind: its informer may be torn
 // down at any time.
 const optionalTimeout = 5 * time.Second
+
+var errNotServed = errors.New("the kind is not served")
 
 // Served tells which optional kinds can be read.
 type Served interface {
@@ -178,17 +181,17 @@ func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAtta
 
 // hosted reads what HyperShift, CAPI and KubeVirt know of the cluster.
 func (r *Reader) hosted(ctx context.Context, a *v1alpha1.InfraClusterAttachment, ns string, w *facts.World) {
-	hosted := client.InNamespace(facts.ClusterOf(a).Namespace)
-	var clusters hyperv1.HostedClusterList
-	if r.optional(ctx, w, kinds.HostedCluster, &clusters, hosted) {
-		w.HostedClusters = clusters.Items
+	cluster := facts.ClusterOf(a)
+	var hosted hyperv1.HostedCluster
+	if r.optionalOne(ctx, w, kinds.HostedCluster, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, &hosted) {
+		w.HostedClusters = []hyperv1.HostedCluster{hosted}
 	}
 	var controlPlanes hyperv1.HostedControlPlaneList
 	if r.optional(ctx, w, kinds.HostedControlPlane, &controlPlanes, client.InNamespace(ns)) {
 		w.HostedControlPlanes = controlPlanes.Items
 	}
 	var pools hyperv1.NodePoolList
-	if r.optional(ctx, w, kinds.NodePool, &pools, hosted) {
+	if r.optional(ctx, w, kinds.NodePool, &pools, client.MatchingFields{kinds.IndexCluster: cluster.String()}) {
 		w.NodePools = pools.Items
 	}
 	var machines unstructured.UnstructuredList
@@ -220,6 +223,21 @@ func (r *Reader) optional(ctx context.Context, w *facts.World, k kinds.Kind, lis
 		w.Unreadable[k.Name] = true
 	}
 	return ok
+}
+
+// optionalOne reads one object of a kind that may not be served, and says
+// whether it is there.
+func (r *Reader) optionalOne(ctx context.Context, w *facts.World, k kinds.Kind, name types.NamespacedName, o client.Object) bool {
+	err := errNotServed
+	if _, ok := r.served.Served(k); ok {
+		ctx, cancel := context.WithTimeout(ctx, optionalTimeout)
+		defer cancel()
+		err = r.cached.Get(ctx, name, o, client.UnsafeDisableDeepCopy)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		w.Unreadable[k.Name] = true
+	}
+	return err == nil
 }
 
 // NetworkAttachment tells whether a NetworkAttachmentDefinition exists; known
