@@ -27,13 +27,11 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 			in.Siblings = append(in.Siblings, infraOf(s))
 		}
 	}
-	for i := range w.Attachments {
-		in.Attachments = append(in.Attachments, attachmentOf(&w.Attachments[i]))
-	}
 	readChildren(w, infra, &in)
 	for i := range w.NetworkAttachments {
 		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
 	}
+	in.Attachments = attachmentsFor(w, in)
 	for i := range w.Services {
 		s := &w.Services[i]
 		if ip, err := plan.ParseIPv4(s.Spec.ClusterIP); err == nil {
@@ -44,6 +42,25 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 		}
 	}
 	return in
+}
+
+// attachmentsFor are the attachments that count for the plan.
+func attachmentsFor(w World, in plan.Inputs) []plan.Attachment {
+	refs := make([]plan.Ref, len(w.Attachments))
+	for i := range w.Attachments {
+		a := &w.Attachments[i]
+		refs[i] = plan.Ref{
+			Attachment: plan.Key{Namespace: a.Namespace, Name: a.Name},
+			Infra:      plan.Key{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}, HostedCluster: ClusterOf(a),
+		}
+	}
+	var out []plan.Attachment
+	for i, counts := range plan.Counting(in, refs) {
+		if counts {
+			out = append(out, attachmentOf(&w.Attachments[i]))
+		}
+	}
+	return out
 }
 
 // readChildren reads back what the Infra's own children hold.

@@ -40,10 +40,7 @@ func enabled(flag *bool) bool { return flag == nil || *flag }
 // parseNetwork reads what an Infra declares.
 func parseNetwork(i Infra) network {
 	c := i.Spec.NetworkConfig
-	n := network{nad: Key{string(c.NetworkAttachmentNamespace), string(c.NetworkAttachmentDefinition)}}
-	if n.nad.Namespace == "" {
-		n.nad.Namespace = i.Namespace
-	}
+	n := network{nad: nadOf(i)}
 	var err error
 	if n.cidr, err = ParseCIDR(string(c.CIDR)); err != nil {
 		n.fault = "networkConfig.cidr " + err.Error()
