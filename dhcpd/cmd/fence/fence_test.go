@@ -3,16 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/densityops/oooi/dhcpd/internal/netns"
 )
@@ -95,13 +101,138 @@ func TestTheFence(t *testing.T) {
 	require.Equal(t, 1, strings.Count(rules, "table inet oooi-fence"))
 	require.Contains(t, rules, "hook forward priority filter; policy drop;")
 
-	// What answers our own packets comes in, to whichever address.
-	netns.Run(t, "busybox", "ping", "-c", "1", "-W", "2", "-I", "10.244.0.5", "192.0.2.9")
+	// What answers our own packets on the VLAN comes in.
+	netns.Run(t, "busybox", "ping", "-c", "1", "-W", "2", "192.0.2.9")
 
 	// Other devices are left alone: the pod's own side, and loopback.
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", "10.244.0.5:80")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
+}
+
+// behaviour B5: a machine of the VLAN that forges an answer to a question which the
+// pod asked on its other side, port and all, is not heard; nor may it use the pod to
+// send into the pod network.
+func TestForgeries(t *testing.T) {
+	if !netns.EnterWithMounts(t) {
+		return
+	}
+	setup(t)
+	netns.Run(t, "ip", "neigh", "replace", "10.244.0.53", "lladdr", "02:00:00:00:00:53", "dev", "eth0")
+	_, err := far(t, "ip", "addr", "add", "10.244.0.77/32", "dev", "lo")
+	require.NoError(t, err)
+	for _, filter := range []string{"0", "1", "2"} {
+		for _, device := range []string{"all", "net1", "eth0"} {
+			require.NoError(t, os.WriteFile("/proc/sys/net/ipv4/conf/"+device+"/rp_filter", []byte(filter), 0))
+		}
+		asked := ask(t, "10.244.0.5:0", "10.244.0.53:53")
+		onVLAN := ask(t, "192.0.2.2:0", "192.0.2.9:53")
+		if filter != "1" {
+			forge(t, "10.244.0.53:53", asked)
+			require.True(t, heard(asked), "without the fence, rp_filter %s", filter)
+			require.True(t, reflected(t), "without the fence, rp_filter %s", filter)
+		}
+		install2(t)
+		forge(t, "10.244.0.53:53", asked)
+		require.False(t, heard(asked), "rp_filter %s", filter)
+		forge(t, "192.0.2.9:53", onVLAN)
+		require.True(t, heard(onVLAN), "a true answer on the VLAN")
+		require.False(t, reflected(t), "rp_filter %s: an echo goes into the pod network", filter)
+		netns.Run(t, "nft", "delete", "table", "inet", tableName)
+	}
+}
+
+// ask sends a datagram, so that an answer to it is an established connection's.
+func ask(t *testing.T, from, to string) *net.UDPConn {
+	t.Helper()
+	c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from)), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err = c.Write([]byte("question"))
+	require.NoError(t, err)
+	return c
+}
+
+// heard says whether an answer has come.
+func heard(c *net.UDPConn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	for {
+		_, err := c.Read(make([]byte, 64))
+		if !errors.Is(err, unix.ECONNREFUSED) { // nobody there answers by himself
+			return err == nil
+		}
+	}
+}
+
+// forge sends a datagram from the machine, as if from a source, to a socket of ours.
+func forge(t *testing.T, source string, to *net.UDPConn) {
+	t.Helper()
+	from, dest := netip.MustParseAddrPort(source), netip.MustParseAddrPort(to.LocalAddr().String())
+	const payload = "forged"
+	p := make([]byte, 28, 28+len(payload))
+	p[0], p[3], p[8], p[9] = 0x45, byte(28+len(payload)), 64, unix.IPPROTO_UDP
+	copy(p[12:], from.Addr().AsSlice())
+	copy(p[16:], dest.Addr().AsSlice())
+	binary.BigEndian.PutUint16(p[20:], from.Port())
+	binary.BigEndian.PutUint16(p[22:], dest.Port())
+	p[25] = byte(8 + len(payload)) // no UDP checksum; the kernel writes the header's
+	p = append(p, payload...)
+	inPeer(t, func() {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
+		require.NoError(t, err)
+		defer unix.Close(fd) //nolint:errcheck // it was only written to
+		// By the machine's device to the server, whatever the packet says.
+		require.NoError(t, unix.Sendto(fd, p, 0, &unix.SockaddrInet4{Addr: dest.Addr().As4()}))
+	})
+}
+
+// inPeer runs a function in the machine's namespace.
+func inPeer(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		file, err := os.Open("/run/netns/" + peer)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer file.Close()
+		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// reflected says whether an echo that claims to come from the pod network makes the
+// server send something there.
+func reflected(t *testing.T) bool {
+	t.Helper()
+	sent := func() int {
+		var names []string
+		for line := range strings.SplitSeq(netns.Run(t, "cat", "/proc/net/snmp"), "\n") {
+			f := strings.Fields(line)
+			switch {
+			case len(f) == 0 || f[0] != "Icmp:":
+			case names == nil:
+				names = f
+			default:
+				n, err := strconv.Atoi(f[slices.Index(names, "OutEchoReps")])
+				require.NoError(t, err)
+				return n
+			}
+		}
+		require.Fail(t, "no ICMP counters")
+		return 0
+	}
+	before := sent()
+	_, err := far(t, "busybox", "ping", "-c", "1", "-W", "1", "-I", "10.244.0.77", server)
+	require.Error(t, err)
+	return sent() != before
 }
 
 // behaviour B5, E7: connections are limited per source.

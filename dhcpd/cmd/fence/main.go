@@ -3,9 +3,9 @@
 // nftables rules into the pod's network namespace, and ends.
 //
 // The rules: nothing is forwarded. From the VLAN's device only packets to the
-// server's address and broadcasts are taken, and what answers our own; TCP
-// connections are limited per source. Other devices are left alone, and so are
-// packet sockets, which see frames before the rules do.
+// server's address and broadcasts are taken, of sources that are answered by that
+// device; TCP connections are limited per source. Other devices are left alone, and
+// so are packet sockets, which see frames before the rules do.
 package main
 
 import (

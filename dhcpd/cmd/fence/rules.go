@@ -52,17 +52,31 @@ func install(r rules) error {
 	return nil
 }
 
-// vlan are the rules for packets of the VLAN's device, in order.
+// vlan are the rules for packets of the VLAN's device, in order. None of them asks
+// whether a connection is known: connection tracking knows no devices, so a packet
+// from the VLAN that claims to answer what the pod asked on its other side would
+// pass. What really answers us on the VLAN is addressed to the server.
 func (r rules) vlan(c *nftables.Conn, t *nftables.Table) [][]expr.Any {
 	var out [][]expr.Any
+	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{255, 255, 255, 255}), broadcastOf(r.prefix)} {
+		out = append(out, append(toAddress(a), verdict(expr.VerdictAccept, "")))
+	}
+	out = append(out, append(unrouted(), &expr.Counter{}, verdict(expr.VerdictDrop, "")))
 	if r.maxConnections > 0 {
 		out = append(out, r.limit(c, t))
 	}
-	out = append(out, append(ctState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictAccept, "")))
-	for _, a := range []netip.Addr{r.server, netip.AddrFrom4([4]byte{255, 255, 255, 255}), broadcastOf(r.prefix)} {
-		out = append(out, append(toAddress(a), verdict(expr.VerdictAccept, "")))
+	return append(out,
+		append(toAddress(r.server), verdict(expr.VerdictAccept, "")),
+		[]expr.Any{&expr.Counter{}, verdict(expr.VerdictDrop, "")})
+}
+
+// unrouted matches a source whose answers would leave by another device: a machine
+// that uses the pod to send to the pod network.
+func unrouted() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
 	}
-	return append(out, []expr.Any{&expr.Counter{}, verdict(expr.VerdictDrop, "")})
 }
 
 // limit drops a new TCP connection of a source that has too many open.
@@ -78,7 +92,7 @@ func (r rules) limit(c *nftables.Conn, t *nftables.Table) []expr.Any {
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
 	}
-	out = append(out, ctState(expr.CtStateBitNEW)...)
+	out = append(out, newConnection()...)
 	return append(out,
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 12, Len: 4},
 		&expr.Dynset{
@@ -101,10 +115,11 @@ func fromDevice(name string) []expr.Any {
 	}
 }
 
-func ctState(bits uint32) []expr.Any {
+// newConnection matches the first packet of a connection.
+func newConnection() []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitNEW), Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
 }
