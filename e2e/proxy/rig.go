@@ -49,6 +49,9 @@ type Rig struct {
 	ManagerArgs []string
 	// EnvoyArgs are added to Envoy's.
 	EnvoyArgs []string
+	// EnvoyMemory is the memory limit of Envoy's container in bytes, as the
+	// bootstrap hears of it; empty = none.
+	EnvoyMemory string
 	// EnvoyLimit is Envoy's limit of descriptors as prlimit(1) has it, soft and
 	// hard; empty = what there is.
 	EnvoyLimit string
@@ -207,7 +210,7 @@ func (r *Rig) StartManager() error {
 // StartEnvoy writes the bootstrap as the init container does and starts Envoy.
 func (r *Rig) StartEnvoy(ctx context.Context) error {
 	boot := r.Path("bootstrap.yaml")
-	_, err := r.Pod.Exec(ctx, lab.Spec{Unprivileged: true, Args: []string{
+	_, err := r.Pod.Exec(ctx, lab.Spec{Unprivileged: true, Env: []string{"OOOI_ENVOY_MEMORY=" + r.EnvoyMemory}, Args: []string{
 		r.manager, "bootstrap", "--out", boot,
 		"--xds-socket", r.Path("xds.sock"), "--admin-socket", r.Path("admin.sock"), "--pod-ip", PodIP.String(),
 	}})

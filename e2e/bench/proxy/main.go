@@ -44,14 +44,15 @@ func run(args []string) error {
 	fs.StringVar(&envoyPath, "envoy", "bin/tools/envoy", "Envoy")
 	rounds := fs.Int("rounds", 3, "rounds, interleaved")
 	out := fs.String("out", "bench-out/proxy.json", "where the figures go")
-	only := fs.String("only", "", "run the benches whose name holds this alone")
+	only := fs.String("only", "", "run the benches whose names hold one of these alone (comma-separated)")
+	loads := fs.String("loads", "conn,rtt,bulk,idle", "run these loads alone; the other columns are 0")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	benches := slices.DeleteFunc(all(), func(b bench) bool { return !strings.Contains(b.id(), *only) })
+	benches := slices.DeleteFunc(all(), func(b bench) bool { return !holdsOne(b.id(), *only) })
 	got := map[string][]figures{}
 	for k := range *rounds {
-		all, err := round(context.Background(), benches)
+		all, err := round(context.Background(), benches, strings.Split(*loads, ","))
 		if err != nil {
 			return err
 		}
@@ -62,6 +63,10 @@ func run(args []string) error {
 		}
 	}
 	return report(*out, *rounds, benches, got)
+}
+
+func holdsOne(name, words string) bool {
+	return slices.ContainsFunc(strings.Split(words, ","), func(w string) bool { return strings.Contains(name, w) })
 }
 
 // role is what this program does inside the network of a round.

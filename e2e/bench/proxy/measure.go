@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,8 +100,8 @@ var turns = []struct {
 	workers int
 }{{"conn", 9, 0.5, 32}, {"rtt", 5, 1.5, 32}, {"bulk", 7, 0.5, 2}}
 
-// round measures all benches once.
-func round(ctx context.Context, benches []bench) (map[string]figures, error) {
+// round measures all benches once, by these loads.
+func round(ctx context.Context, benches []bench, loads []string) (map[string]figures, error) {
 	var all []*running
 	defer func() {
 		for _, r := range all {
@@ -117,6 +118,9 @@ func round(ctx context.Context, benches []bench) (map[string]figures, error) {
 		}
 	}
 	for _, s := range turns {
+		if !slices.Contains(loads, s.kind) {
+			continue
+		}
 		for range s.times {
 			for _, r := range all {
 				if err := r.slice(ctx, s.kind, s.seconds, s.workers); err != nil {
@@ -127,7 +131,7 @@ func round(ctx context.Context, benches []bench) (map[string]figures, error) {
 	}
 	out := map[string]figures{}
 	for _, r := range all {
-		f, err := r.figures()
+		f, err := r.figures(slices.Contains(loads, "idle"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.id(), err)
 		}
@@ -145,11 +149,7 @@ func (r *running) slice(ctx context.Context, kind string, seconds float64, worke
 	if got.N == 0 || got.Errors > got.N/50 {
 		return fmt.Errorf("%s: %d operations, %d errors", kind, got.N, got.Errors)
 	}
-	t := r.sum[kind]
-	if t == nil {
-		t = &total{}
-		r.sum[kind] = t
-	}
+	t := r.of(kind)
 	cpu := r.cpu() - before
 	t.perOp = append(t.perOp, cpu*1e6/float64(got.N))
 	t.perGB = append(t.perGB, cpu/(float64(max(got.Bytes, 1))/1e9))
@@ -159,17 +159,28 @@ func (r *running) slice(ctx context.Context, kind string, seconds float64, worke
 	return nil
 }
 
-func (r *running) figures() (figures, error) {
-	conn, rtt, bulk := r.sum["conn"], r.sum["rtt"], r.sum["bulk"]
+func (r *running) figures(idle bool) (figures, error) {
+	conn, rtt, bulk := r.of("conn"), r.of("rtt"), r.of("bulk")
 	f := figures{
 		ConnCPU: middle(conn.perOp), PerSecond: middle(conn.rate), ConnP99: middle(conn.p99),
 		RTTCPU: middle(rtt.perOp), RTTP99: middle(rtt.p99), GBCPU: middle(bulk.perGB), Gbps: middle(bulk.gbps),
 	}
 	before := r.pss()
 	f.BaseMB = before / 1024
+	if !idle {
+		return f, nil
+	}
 	var err error
 	f.AddedKB, f.IdleKB, err = r.idle(before)
 	return f, err
+}
+
+// of is what one kind of load showed, nothing where it did not run.
+func (r *running) of(kind string) *total {
+	if r.sum[kind] == nil {
+		r.sum[kind] = &total{}
+	}
+	return r.sum[kind]
 }
 
 func start(ctx context.Context, h *lab.Host, b bench, dir string) (*lab.Process, error) {

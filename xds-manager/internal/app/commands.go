@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -24,6 +25,8 @@ func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 	var o Options
 	fs := flag.NewFlagSet("bootstrap", flag.ContinueOnError)
 	out := fs.String("out", "/run/oooi/bootstrap.yaml", "file to write; Envoy reads none below /dev, /proc or /sys")
+	memory, _ := env("OOOI_ENVOY_MEMORY")
+	fs.StringVar(&memory, "envoy-memory", memory, "memory limit of Envoy's container in bytes; empty or 0 = none ($OOOI_ENVOY_MEMORY)")
 	o.Flags(fs, env)
 	if err := parse(fs, args, stdout, "bootstrap [flags]"); err != nil {
 		return err
@@ -32,6 +35,12 @@ func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 		return usage("bootstrap: unknown argument %q", fs.Arg(0))
 	}
 	c := bootstrap.Config{NodeID: o.NodeID(), XDSSocket: o.XDSSocket, AdminSocket: o.AdminSocket}
+	if memory != "" {
+		var err error
+		if c.Memory, err = strconv.ParseUint(memory, 10, 64); err != nil {
+			return usage("bootstrap: --envoy-memory %q is no number of bytes", memory)
+		}
+	}
 	if o.PodIP != "" {
 		var err error
 		if c.PodIP, err = netip.ParseAddr(o.PodIP); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,30 @@ func TestTheBootstrapIsWrittenWholeInTheFormOfItsName(t *testing.T) {
 		require.True(t, bytes.HasPrefix(b, []byte(begins)), "%s", b[:20])
 		require.Contains(t, string(b), "ns/p")
 	}
+}
+
+func TestTheBootstrapTakesEnvoysMemoryLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.yaml")
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		"a flag":                        {args: []string{"--envoy-memory", "1073741824"}, want: `maxHeapSizeBytes: "536870912"`},
+		"the environment":               {env: map[string]string{"OOOI_ENVOY_MEMORY": "2147483648"}, want: `maxHeapSizeBytes: "1073741824"`},
+		"a flag beats it":               {args: []string{"--envoy-memory", "1073741824"}, env: map[string]string{"OOOI_ENVOY_MEMORY": "7"}, want: `maxHeapSizeBytes: "536870912"`},
+		"0 is what no limit looks like": {env: map[string]string{"OOOI_ENVOY_MEMORY": "0"}},
+		"nothing":                       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, WriteBootstrap(append([]string{"--out", path}, c.args...), envOf(c.env), io.Discard))
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Contains(t, string(b), c.want)
+			require.Equal(t, c.want != "", strings.Contains(string(b), "fixed_heap"))
+		})
+	}
+	require.ErrorContains(t, WriteBootstrap([]string{"--out", path, "--envoy-memory", "1Gi"}, envOf(nil), io.Discard), "no number of bytes")
 }
 
 func TestCheckNamesEveryProblem(t *testing.T) {

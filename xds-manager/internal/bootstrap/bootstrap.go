@@ -18,11 +18,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	downstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/downstream_connections/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -56,6 +54,8 @@ type Config struct {
 	// XDSSocket and AdminSocket are paths; Envoy makes the latter.
 	XDSSocket   string
 	AdminSocket string
+	// Memory is the limit of Envoy's container in bytes, 0 where it has none.
+	Memory uint64
 	// PodIP and PodDevice are where the statistics are served; an invalid
 	// address leaves them out.
 	PodIP     netip.Addr
@@ -110,12 +110,7 @@ func Build(c Config) *bootstrapv3.Bootstrap {
 			// The manager switches the access log here, by the admin socket.
 			Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}},
 		}}},
-		OverloadManager: &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
-			Name: "envoy.resource_monitors.global_downstream_max_connections",
-			ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(&downstreamv3.DownstreamConnectionsConfig{
-				MaxActiveDownstreamConnections: maxDownstream,
-			})},
-		}}},
+		OverloadManager: overload(c.Memory),
 	}
 	if c.PodIP.IsValid() {
 		b.StaticResources.Listeners = []*listenerv3.Listener{statsListener(c)}
@@ -157,6 +152,8 @@ func statsListener(c Config) *listenerv3.Listener {
 	l := envoy.HTTPListener("stats", c.PodDevice, netip.AddrPortFrom(c.PodIP, StatsPort), statsFilter())
 	// The probe must come through when tenants have used up the global limit.
 	l.IgnoreGlobalConnLimit = true
+	// And when they have used up the memory.
+	l.BypassOverloadManager = true
 	return l
 }
 

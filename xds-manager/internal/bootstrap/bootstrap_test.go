@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 var config = Config{
 	NodeID: "vlan100/vlan100-proxy", XDSSocket: "/run/oooi/xds.sock", AdminSocket: "/run/oooi/admin.sock",
-	PodIP: netip.MustParseAddr("10.128.0.4"), PodDevice: envoy.Device{Name: "eth0", Index: 2},
+	PodIP: netip.MustParseAddr("10.128.0.4"), PodDevice: envoy.Device{Name: "eth0", Index: 2}, Memory: 1 << 30,
 }
 
 // behaviour E10.
@@ -40,12 +40,28 @@ func TestTheBootstrapIsTheGoldenFile(t *testing.T) {
 func TestTheGlobalLimitIsFarAboveABackendsAndSparesTheProbe(t *testing.T) {
 	b := Build(config)
 	monitors := b.GetOverloadManager().GetResourceMonitors()
-	require.Len(t, monitors, 1)
+	require.Len(t, monitors, 2)
 	require.Equal(t, "envoy.resource_monitors.global_downstream_max_connections", monitors[0].Name)
 	limit := &downstreamv3.DownstreamConnectionsConfig{}
 	require.NoError(t, monitors[0].GetTypedConfig().UnmarshalTo(limit))
 	require.GreaterOrEqual(t, limit.MaxActiveDownstreamConnections, int64(10*20_000))
 	require.True(t, b.StaticResources.Listeners[0].IgnoreGlobalConnLimit)
+}
+
+// behaviour E7; hazard 174: a probe that waits for memory would end the pod that
+// waits for its connections to end.
+func TestWhereMemoryEndsNobodyNewIsLetInButTheProbe(t *testing.T) {
+	c := config
+	b := Build(c)
+	require.True(t, b.StaticResources.Listeners[0].BypassOverloadManager)
+	var actions []string
+	for _, a := range b.OverloadManager.Actions {
+		actions = append(actions, a.Name)
+	}
+	require.Equal(t, []string{"envoy.overload_actions.shrink_heap", "envoy.overload_actions.stop_accepting_connections"}, actions)
+	c.Memory = 0
+	require.Empty(t, Build(c).OverloadManager.Actions)
+	require.Len(t, Build(c).OverloadManager.ResourceMonitors, 1, "no limit, nothing to look at")
 }
 
 // hazards 180, 194, 198: xDS is a unix socket, kept alive, and nothing has to warm.

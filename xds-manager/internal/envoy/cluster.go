@@ -35,6 +35,7 @@ func Cluster(name string, endpoints []netip.AddrPort, http bool) *clusterv3.Clus
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(BufferLimitBytes),
 		CircuitBreakers:               circuitBreakers(),
 		UpstreamConnectionOptions:     upstreamKeepalive(),
+		UpstreamBindConfig:            &corev3.BindConfig{SocketOptions: backendOptions()},
 		LoadAssignment:                loadAssignment(name, endpoints),
 	}
 	if http {

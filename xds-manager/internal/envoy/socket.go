@@ -17,6 +17,9 @@ const (
 	tcpKeepIdle    = 4
 	tcpKeepIntvl   = 5
 	tcpKeepCnt     = 6
+	soRcvbuf       = 8
+	tcpUserTimeout = 18
+	tcpUnsentLow   = 25
 )
 
 // A peer that vanished is noticed after 120 + 4*30 seconds of silence, on both
@@ -25,6 +28,22 @@ const (
 	keepIdleSeconds     = 120
 	keepIntervalSeconds = 30
 	keepProbes          = 4
+)
+
+// What the kernel keeps of one connection. Left to itself it lets a socket grow
+// to several megabytes, and a peer that stops reading keeps that for as long as
+// it likes, in the pod's memory: ten times what Envoy itself buffers.
+const (
+	// unsentBytes may lie in the kernel unsent. What is on its way to a peer that
+	// reads is not counted, so this slows nobody down.
+	unsentBytes = 128 << 10
+	// receiveBytes is doubled by the kernel for its own use. It is what a socket
+	// starts with anyway; it merely does not grow.
+	receiveBytes = 128 << 10
+	// stalledMillis is how long a backend may take nothing of what it is sent.
+	// When a client goes, Envoy keeps what it sent until the backend has taken it,
+	// as long as an idle connection; nobody's limit of connections counts that.
+	stalledMillis = 15 * 60 * 1000
 )
 
 // Address is a TCP address.
@@ -48,10 +67,11 @@ type Device struct {
 }
 
 // SocketOptions are a listening socket's: bound to one device, so that a packet
-// that was routed in through another one finds nobody, and with keepalive, which
-// Linux hands down to every accepted socket without a system call each.
+// that was routed in through another one finds nobody, and with keepalive and
+// bounded buffers, which Linux hands down to every accepted socket without a
+// system call each.
 func SocketOptions(device Device) []*corev3.SocketOption {
-	out := make([]*corev3.SocketOption, 0, 5)
+	out := make([]*corev3.SocketOption, 0, 7)
 	if device.Name != "" {
 		out = append(out, &corev3.SocketOption{
 			// Envoy opens a new socket when an option differs, and this does when
@@ -61,12 +81,25 @@ func SocketOptions(device Device) []*corev3.SocketOption {
 			State: corev3.SocketOption_STATE_PREBIND,
 		})
 	}
-	return append(out,
+	out = append(out,
 		intOption("keepalive", solSocket, soKeepalive, 1),
 		intOption("keepalive idle", ipprotoTCP, tcpKeepIdle, keepIdleSeconds),
 		intOption("keepalive interval", ipprotoTCP, tcpKeepIntvl, keepIntervalSeconds),
 		intOption("keepalive probes", ipprotoTCP, tcpKeepCnt, keepProbes),
 	)
+	return append(out, boundedBuffers()...)
+}
+
+func boundedBuffers() []*corev3.SocketOption {
+	return []*corev3.SocketOption{
+		intOption("unsent bytes", ipprotoTCP, tcpUnsentLow, unsentBytes),
+		intOption("receive buffer", solSocket, soRcvbuf, receiveBytes),
+	}
+}
+
+// backendOptions are a connection's to a backend.
+func backendOptions() []*corev3.SocketOption {
+	return append(boundedBuffers(), intOption("stalled", ipprotoTCP, tcpUserTimeout, stalledMillis))
 }
 
 func intOption(what string, level, name, value int64) *corev3.SocketOption {
