@@ -29,7 +29,7 @@ func (t *Table) Offer(c Client, asked netip.Addr, now time.Time) Answer {
 		return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c)}
 	}
 	t.offer(e, c, now)
-	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: e.fresh && c.Near}
+	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: t.mustProbe(e, c)}
 }
 
 // offerable says whether a client that starts anew gets e again.
@@ -122,7 +122,7 @@ func (t *Table) adopted(c Client, n uint32, now time.Time) Answer {
 	if e == nil {
 		return Answer{Verdict: verdict, Reason: reason}
 	}
-	if e.fresh && c.Near {
+	if t.mustProbe(e, c) {
 		t.offer(e, c, now)
 		return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: t.vmOf(e, c), Probe: true}
 	}
@@ -236,14 +236,16 @@ func (t *Table) Decline(m MAC, ip netip.Addr, now time.Time) Reason {
 }
 
 // Conflict takes an offered address out of use, since a probe found a station
-// that uses it. An address that rests is that station's in all likelihood.
+// that uses it. An address that rests is that station's in all likelihood. Where
+// too many are said to be in use, this one goes back to its place in the queue,
+// and nothing of it is stored.
 func (t *Table) Conflict(ip netip.Addr, by MAC, now time.Time) bool {
 	e := t.byIP[number(ip)]
 	if e == nil || e.state != Offered {
 		return false
 	}
 	e.seen = by
-	if e.back == Resting {
+	if e.back == Resting || t.Disputed() {
 		t.conflicts++
 		t.lapse(e)
 	} else {
@@ -258,7 +260,7 @@ func (t *Table) setQuarantine(e *entry, now time.Time) {
 	t.disown(e)
 	t.put(e, Quarantined, now.Add(t.quarantine()))
 	t.record(e)
-	if l := &t.lists[Quarantined]; l.len > max(1, t.pool.size/quarantineShare) {
+	if l := &t.lists[Quarantined]; l.len > t.maxQuarantine() {
 		old := l.head
 		old.fresh = true
 		t.free(old)

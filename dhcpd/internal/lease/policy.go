@@ -260,6 +260,22 @@ func (t *Table) adoptable(e *entry, c Client) bool {
 	return t.givable(e)
 }
 
+// mustProbe says whether somebody must look for another station at e before c
+// gets it. A machine is not kept waiting by a network where everything answers.
+func (t *Table) mustProbe(e *entry, c Client) bool {
+	return e.fresh && c.Near && (!t.Disputed() || !t.known(c))
+}
+
+// Disputed says whether so many addresses rest that whoever answers a probe is
+// likelier to lie than to use the address. No more are put to rest for that,
+// and known machines get theirs without a probe.
+func (t *Table) Disputed() bool {
+	return t.lists[Quarantined].len >= min(maxDisputed, t.maxQuarantine())
+}
+
+// maxQuarantine is how many addresses rest at most.
+func (t *Table) maxQuarantine() int { return max(1, t.pool.size/quarantineShare) }
+
 // want notes an address for the next block.
 func (t *Table) want(n uint32) {
 	if len(t.wanted) < maxWanted {

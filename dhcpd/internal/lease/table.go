@@ -16,6 +16,10 @@ const (
 	// quarantineShare is the part of the pool that clients can put out of
 	// use by declining: a quarter. Beyond that the oldest comes back.
 	quarantineShare = 4
+	// maxDisputed is how many addresses that rest are still taken for honest
+	// trouble, however large the pool: with each of a machine's messages some
+	// are tried, and it must come to an end.
+	maxDisputed = 64
 	// headroomShare is the part of the pool that only known machines get.
 	headroomShare = 8
 	// maxWanted bounds the addresses that clients wait for.

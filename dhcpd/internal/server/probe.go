@@ -21,6 +21,15 @@ const (
 	probeLook = 20 * time.Millisecond
 	// maxProbes bounds the answers that wait.
 	maxProbes = 8192
+	// A message is answered after at most this many addresses in a row were
+	// found in use; then its client has to ask again.
+	machineTries  = 8
+	strangerTries = 3
+	// maxClaims is how many addresses of the pool a station may have of its own
+	// accord. One that answers for more answers for everything.
+	maxClaims = 3
+	// maxClaimants bounds the stations whose answers are counted.
+	maxClaimants = 1024
 )
 
 // What the metrics call a message whose answer waits, and one whose NAK would
@@ -34,8 +43,10 @@ const (
 type pending struct {
 	message []byte
 	owner   lease.MAC
+	tries   int // addresses that were found in use before
 	asked   int
 	sent    time.Time
+	by      lease.MAC // the station that has the address, zero = none yet
 }
 
 type probes map[netip.Addr]*pending
@@ -49,14 +60,15 @@ type frame struct {
 
 // probe keeps a message back and asks whether anybody has the address that it
 // would be answered with.
-func (s *Server) probe(c *conn, message []byte, owner lease.MAC, ip netip.Addr, now time.Time) {
-	if p := s.probes[ip]; p != nil && p.owner == owner {
+func (s *Server) probe(c *conn, p pending, ip netip.Addr, now time.Time) {
+	if other := s.probes[ip]; other != nil && other.owner == p.owner {
 		return // a retransmission; the first is still on its way
 	}
 	if len(s.probes) >= maxProbes {
 		return
 	}
-	s.probes[ip] = &pending{message: slices.Clone(message), owner: owner, asked: 1, sent: now}
+	s.probes[ip] = &pending{message: slices.Clone(p.message), owner: p.owner, tries: p.tries, asked: 1, sent: now}
+	s.waiting.Store(true)
 	c.arp.ask(c.ip, ip)
 	select {
 	case s.probing <- struct{}{}:
@@ -99,19 +111,44 @@ func (s *Server) settleBatch(c *conn) (out []frame, stored, left bool) {
 	now := s.opts.Now()
 	var due []*pending
 	for ip, p := range s.probes {
+		taken := p.by != (lease.MAC{})
 		switch age := now.Sub(p.sent); {
-		case age >= probeTime && len(due) < batchSize:
+		case !taken && age < probeTime:
+			if age >= probeAgain && p.asked == 1 {
+				p.asked++
+				c.arp.ask(c.ip, ip)
+			}
+		case len(due) == batchSize: // of the next batch
+		case !taken:
 			delete(s.probes, ip)
 			s.table.Probed(ip)
 			due = append(due, p)
-		case age >= probeTime: // of the next batch
-		case age >= probeAgain && p.asked == 1:
-			p.asked++
-			c.arp.ask(c.ip, ip)
+		default:
+			delete(s.probes, ip)
+			if s.another(ip, p, now) {
+				due = append(due, p)
+			}
 		}
 	}
 	out = s.again(c, due, now)
+	s.waiting.Store(len(s.probes) > 0)
 	return out, s.commit(), len(s.probes) > 0
+}
+
+// another takes an address that is in use out of use, and says whether another
+// one is to be tried for the same message.
+func (s *Server) another(ip netip.Addr, p *pending, now time.Time) bool {
+	if !s.table.Conflict(ip, p.by, now) {
+		return false
+	}
+	if s.limit.allow("conflict", now) {
+		s.opts.Log.Warn("address is in use by another station", "ip", ip.String(), "mac", p.by.String())
+	}
+	p.tries++
+	if s.isMachine(p.owner) {
+		return p.tries < machineTries
+	}
+	return p.tries < strangerTries
 }
 
 // again handles messages that were kept back.
@@ -125,7 +162,7 @@ func (s *Server) again(c *conn, due []*pending, now time.Time) []frame {
 		}
 		r := s.handler.Handle(&m, now, buf)
 		if r.Probe {
-			s.probe(c, p.message, p.owner, r.IP, now)
+			s.probe(c, *p, r.IP, now)
 			continue
 		}
 		s.settled(&m, r, now)
@@ -148,30 +185,50 @@ func (c *conn) sendFrames(out []frame, stored bool) {
 	}
 }
 
-// seen is told that a station uses an address.
+// seen is told that a station uses an address. What comes of it is settled
+// with the other answers that wait: whoever answers everything holds up nobody.
 func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
-	if mac == c.dev.MAC || !mac.Unicast() {
+	if mac == c.dev.MAC || !mac.Unicast() || ip != c.ip && !s.waiting.Load() {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.opts.Now()
 	if ip == s.cfg.ServerIP {
 		s.watch.note(s.watch.owners, mac.String(), now)
-		s.mu.Unlock()
 		return
 	}
 	p := s.probes[ip]
-	if p == nil || p.owner == mac {
-		s.mu.Unlock()
+	if p == nil || p.owner == mac || p.by != (lease.MAC{}) {
 		return
 	}
-	delete(s.probes, ip)
-	var out []frame
-	if s.table.Conflict(ip, mac, now) {
-		s.opts.Log.Warn("address is in use by another station", "ip", ip.String(), "mac", mac.String())
-		out = s.again(c, []*pending{p}, now)
+	if !s.claims.believed(mac, ip, now) {
+		s.watch.note(s.watch.liars, mac.String(), now)
+		return
 	}
-	stored := s.commit()
-	s.mu.Unlock()
-	c.sendFrames(out, stored)
+	p.by = mac
+}
+
+// claims remembers, in two generations, which stations have answered for which
+// addresses.
+type claims struct {
+	now, before map[lease.MAC][]netip.Addr
+	turned      time.Time
+}
+
+// believed says whether a station may well have an address that it answers for.
+func (c *claims) believed(m lease.MAC, ip netip.Addr, now time.Time) bool {
+	if c.now == nil || len(c.now) >= maxClaimants || now.Sub(c.turned) > remember {
+		c.before, c.now, c.turned = c.now, map[lease.MAC][]netip.Addr{}, now
+	}
+	has, ok := c.now[m]
+	if !ok {
+		has = c.before[m]
+	}
+	known := slices.Contains(has, ip)
+	if !known && len(has) < maxClaims {
+		has, known = append(has, ip), true
+	}
+	c.now[m] = has
+	return known
 }

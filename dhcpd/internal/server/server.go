@@ -43,6 +43,7 @@ type Server struct {
 	known   []lease.MAC // machines, which have a socket of their own
 	conn    *conn       // while there is a session
 	watch   watch
+	claims  claims
 	newcome newcomers
 	limit   limiter
 	naks    bucket
@@ -55,6 +56,7 @@ type Server struct {
 
 	serving atomic.Bool
 	asked   atomic.Bool
+	waiting atomic.Bool // there are probes
 	device  atomic.Pointer[Device]
 }
 
@@ -254,7 +256,7 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 	r := s.handler.Handle(m, now, c.slot())
 	if r.Probe {
 		s.opts.Observe(m.Type.String(), outcomeProbing)
-		s.probe(c, p.payload, m.MAC, r.IP, now)
+		s.probe(c, pending{message: p.payload, owner: m.MAC}, r.IP, now)
 		return
 	}
 	if r.Type == dhcp.Nak && !s.isMachine(m.MAC) && !s.naks.take(now) {

@@ -36,11 +36,12 @@ type watch struct {
 	servers  map[string]time.Time // other DHCP servers
 	owners   map[string]time.Time // other stations with our address
 	declines map[string]time.Time // machines' addresses that were declined
+	liars    map[string]time.Time // stations that answer for every address
 	lost     []string             // relays that no route leads to
 }
 
 func (w *watch) init() {
-	w.servers, w.owners, w.declines = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
+	w.servers, w.owners, w.declines, w.liars = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
 // note remembers key, if there is room.
@@ -99,6 +100,12 @@ func (s *Server) Problems() []config.Problem {
 	}
 	if l := recent(s.watch.declines, now, remember); len(l) > 0 {
 		add("AddressDeclined", "machines found their addresses in use by another station: "+strings.Join(l, ", "))
+	}
+	if l := recent(s.watch.liars, now, remember); len(l) > 0 {
+		add("AddressProbesAnswered", "these stations answer for more addresses than they can have, and are not believed: "+strings.Join(l, ", "))
+	}
+	if s.table.Disputed() {
+		add("AddressProbesAnswered", "too many addresses are said to be in use by others, so known machines get theirs unprobed")
 	}
 	if len(s.watch.lost) > 0 {
 		out = append(out, lostRelays(s.watch.lost))
