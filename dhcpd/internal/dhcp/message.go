@@ -3,6 +3,7 @@ package dhcp
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -48,6 +49,8 @@ const (
 	magicCookie  = 0x63825363
 	// maxRequest is what one Ethernet frame of 1500 bytes can hold.
 	maxRequest = 1500 - 28
+	// chaddrSize is the space that a hardware address has.
+	chaddrSize = 16
 	// maxHops is the limit of RFC 1542 section 4.1.1.
 	maxHops = 16
 )
@@ -63,6 +66,26 @@ var (
 	ErrNoType   = errors.New("no message type")
 	ErrHops     = errors.New("too many relays")
 )
+
+// Two kinds of ErrHardware that a log should tell apart (hazard 63): keys of no
+// byte at all, and of more than there are.
+var (
+	errNoHardware   = fmt.Errorf("%w: it has no bytes", ErrHardware)
+	errLongHardware = fmt.Errorf("%w: it is longer than its field", ErrHardware)
+)
+
+// hardware judges the hardware address' type and length (RFC 2131 section 2).
+func hardware(typ, length byte) error {
+	switch {
+	case length == 0:
+		return errNoHardware
+	case length > chaddrSize:
+		return errLongHardware
+	case typ != 1 || length != 6:
+		return ErrHardware
+	}
+	return nil
+}
 
 // Message is a client's message.
 type Message struct {
@@ -121,10 +144,11 @@ func (m *Message) Parse(b []byte) error {
 		return ErrLong
 	case b[0] != byte(dhcpv4.OpcodeBootRequest) || binary.BigEndian.Uint32(b[HeaderLength-4:]) != magicCookie:
 		return ErrNotBOOTP
-	case b[1] != 1 || b[2] != 6:
-		return ErrHardware
 	case b[3] > maxHops:
 		return ErrHops
+	}
+	if err := hardware(b[1], b[2]); err != nil {
+		return err
 	}
 	m.MAC = lease.MAC(b[28:34])
 	if !m.MAC.Unicast() {

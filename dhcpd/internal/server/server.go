@@ -280,6 +280,9 @@ func (s *Server) isMachine(m lease.MAC) bool { return len(s.handler.Directory.VM
 // settled counts and logs a message that has got its answer, or none.
 func (s *Server) settled(m *dhcp.Message, r dhcp.Result, now time.Time) {
 	s.opts.Observe(m.Type.String(), string(r.Outcome))
+	if r.Outcome == dhcp.NotForUs {
+		s.chosen(m, now)
+	}
 	s.note(m, r, now)
 	if r.New && r.Answer != nil {
 		s.fresh = append(s.fresh, lease.Binding{MAC: m.MAC, IP: r.IP, VM: r.VM})
