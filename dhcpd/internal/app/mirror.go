@@ -29,6 +29,11 @@ const (
 	// machinesWithin is how long a new holder waits for the machines to be
 	// read before it gives addresses: what they use is theirs.
 	machinesWithin = 30 * time.Second
+	// ownerWithin is how long a new holder lets another station that answers
+	// for our address keep it from giving addresses. It may be a predecessor,
+	// which gives from its own block alone, and that rests here; but anybody on
+	// the VLAN can claim the address, for as long as he likes.
+	ownerWithin = 3 * time.Minute
 	// callTime bounds each call to the API server.
 	callTime = 10 * time.Second
 	// stopTime bounds the farewell.
@@ -69,6 +74,7 @@ type mirror struct {
 	claimed   bool // machines' own reports count
 	allocates bool
 	began     time.Time
+	heldAt    time.Time // when the Lease was taken
 	renewAt   time.Time
 	retryAt   time.Time
 	written   facts // what was written last, figures aside
@@ -199,7 +205,9 @@ func (m *mirror) renew(ctx context.Context, now time.Time) error {
 	switch holds := m.lease.Holds(); {
 	case held && !holds:
 		m.lost()
-	case held != holds, !holds:
+	case held != holds:
+		m.merged, m.heldAt = false, now
+	case !holds:
 		m.merged = false
 	}
 	return nil
@@ -244,7 +252,8 @@ func (m *mirror) machinesKnown() bool {
 
 // write brings the status up to date, if it is not.
 func (m *mirror) write(ctx context.Context, now time.Time) error {
-	may := m.allocates || (m.claimed && m.alone())
+	alone := m.alone()
+	may := m.allocates || (m.claimed && (alone || m.waited(now)))
 	agent, blocks, gen, low := m.gather(may)
 	if !m.due(agent, gen, low, now) {
 		return nil
@@ -262,9 +271,15 @@ func (m *mirror) write(ctx context.Context, now time.Time) error {
 	}
 	if may && !m.allocates {
 		m.allow(true)
-		m.app.log.Info("giving addresses", "holder", m.app.holder)
+		m.app.log.Info("giving addresses", "holder", m.app.holder, "alone", alone)
 	}
 	return nil
+}
+
+// waited says whether whoever answers for our address has been waited for: one
+// lease time, after which its clients have renewed here, or a few minutes.
+func (m *mirror) waited(now time.Time) bool {
+	return now.Sub(m.heldAt) >= min(ownerWithin, m.app.cfg.Load().Lease.LeaseTime)
 }
 
 // gather reads what the status should say, and sets a block aside first where

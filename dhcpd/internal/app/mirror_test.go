@@ -314,6 +314,45 @@ func TestNothingIsGivenWhileAnotherAnswersForTheAddress(t *testing.T) {
 	require.Equal(t, lease.OK, reason, "once it gives, a station that claims its address does not stop it")
 }
 
+// behaviour C6: whoever goes on claiming our address cannot keep a pod with the
+// Lease from giving addresses for ever; it gives none of its predecessor's.
+func TestAStationThatClaimsTheAddressIsWaitedForOnlySoLong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lease time.Duration
+		want  time.Duration
+	}{
+		{"a few minutes", 20 * time.Minute, 3 * time.Minute},
+		{"a lease time, where that is less", time.Minute, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.cfg.Lease.LeaseTime = c.lease
+			old := b.pod("")
+			b.pass(3*time.Second, old)
+			theirs, _ := old.dora(1)
+			b.pass(5*time.Second, old)
+			late, _ := old.dora(2)
+			next := b.pod("")
+			next.m.alone = func() bool { return false }
+			for !next.m.lease.Holds() {
+				b.pass(time.Second, next)
+			}
+			taken := b.now
+			for reason := lease.NotAllocating; reason == lease.NotAllocating; {
+				b.pass(time.Second, next)
+				require.Less(t, b.now.Sub(taken), c.want+5*time.Second)
+				var ip netip.Addr
+				ip, reason = next.dora(3)
+				require.NotEqual(t, theirs, ip)
+				require.NotEqual(t, late, ip)
+			}
+			require.GreaterOrEqual(t, b.now.Sub(taken), c.want)
+			require.Equal(t, "pod-2", b.c.agent.Holder)
+		})
+	}
+}
+
 // behaviour C6: the pod that comes back from a partition never writes over its
 // successor, and gives nothing any more.
 func TestAPodThatComesBackOverwritesNothing(t *testing.T) {
