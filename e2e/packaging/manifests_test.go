@@ -63,7 +63,7 @@ func TestTheSamplesAreValid(t *testing.T) {
 	}
 	samples, err := filepath.Glob(filepath.Join(root, "manifests/samples/*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, samples, 5)
+	require.Len(t, samples, 6)
 	for _, sample := range samples {
 		out := c.must(t, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", sample)
 		require.Contains(t, out, "hostedcluster.densityops.com/")
