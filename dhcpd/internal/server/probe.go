@@ -188,7 +188,7 @@ func (c *conn) sendFrames(out []frame, stored bool) {
 // seen is told that a station uses an address. What comes of it is settled
 // with the other answers that wait: whoever answers everything holds up nobody.
 func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
-	if mac == c.dev.MAC || !mac.Unicast() || ip != c.ip && !s.waiting.Load() {
+	if mac == c.dev.MAC || !mac.Unicast() || ip != c.ip && !s.waiting.Load() && !s.relays.Load() {
 		return
 	}
 	s.mu.Lock()
@@ -198,6 +198,7 @@ func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
 		s.watch.note(s.watch.owners, mac.String(), now)
 		return
 	}
+	s.answered(ip, mac, now)
 	p := s.probes[ip]
 	if p == nil || p.owner == mac || p.by != (lease.MAC{}) {
 		return

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/densityops/oooi/dhcpd/internal/config"
 )
 
 // A route request of rtnetlink(7): two headers, and two attributes of a word.
@@ -18,24 +15,25 @@ const (
 	routeWord    = unix.SizeofRtAttr + 4
 )
 
-// routed says whether the routing table has a way to ip by a device. Where it
-// has none, the kernel takes whatever is asked for by that device to be on the
-// link, and looks for it there by ARP, in vain.
-func routed(ifindex int, ip netip.Addr) (bool, error) {
+// route says whether the routing table has a way to ip by a device, and which
+// station on the link is the next on it, if there is one. Where it has no way,
+// the kernel takes whatever is asked for by that device to be on the link, and
+// looks for it there by ARP, in vain.
+func route(ifindex int, ip netip.Addr) (hop netip.Addr, ok bool, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
-		return false, os.NewSyscallError("socket", err)
+		return hop, false, os.NewSyscallError("socket", err)
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing is buffered
 	if err := unix.Sendto(fd, routeRequest(ifindex, ip), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return false, os.NewSyscallError("sendto", err)
+		return hop, false, os.NewSyscallError("sendto", err)
 	}
 	buf := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, buf, 0)
 	if err != nil {
-		return false, os.NewSyscallError("recvfrom", err)
+		return hop, false, os.NewSyscallError("recvfrom", err)
 	}
-	return foundRoute(buf[:n])
+	return foundRoute(buf[:n], ip)
 }
 
 func routeRequest(ifindex int, ip netip.Addr) []byte {
@@ -58,52 +56,41 @@ func routeRequest(ifindex int, ip netip.Addr) []byte {
 	return b
 }
 
-// foundRoute reads the kernel's answer.
-func foundRoute(b []byte) (bool, error) {
+// foundRoute reads the kernel's answer about the way to ip.
+func foundRoute(b []byte, ip netip.Addr) (hop netip.Addr, ok bool, err error) {
 	e := binary.NativeEndian
 	switch {
 	case len(b) < routeHeaders:
-		return false, errors.New("short answer about a route")
+		return hop, false, errors.New("short answer about a route")
 	case e.Uint16(b[4:]) == unix.RTM_NEWROUTE:
-		return true, nil
+		return gateway(b[routeHeaders:], ip), true, nil
 	case e.Uint16(b[4:]) != unix.NLMSG_ERROR:
-		return false, errors.New("unexpected answer about a route")
+		return hop, false, errors.New("unexpected answer about a route")
 	}
 	errno := unix.Errno(-int32(e.Uint32(b[unix.SizeofNlMsghdr:])))
 	if errno == unix.ENETUNREACH || errno == unix.EHOSTUNREACH {
-		return false, nil
+		return hop, false, nil
 	}
-	return false, os.NewSyscallError("RTM_GETROUTE", errno)
+	return hop, false, os.NewSyscallError("RTM_GETROUTE", errno)
 }
 
-// checkRelays looks which relays of other networks cannot be reached.
-func (s *Server) checkRelays(dev Device) {
-	s.mu.Lock()
-	cfg := s.cfg
-	s.mu.Unlock()
-	var lost []string
-	for _, relay := range cfg.Relays {
-		if cfg.Prefix.Contains(relay) {
-			continue
+// gateway is the next hop that a route's attributes name: a router, ip itself
+// where it is on the link, and none where there are several.
+func gateway(b []byte, ip netip.Addr) netip.Addr {
+	e := binary.NativeEndian
+	hop := ip
+	for len(b) >= unix.SizeofRtAttr {
+		n := int(e.Uint16(b))
+		if n < unix.SizeofRtAttr || n > len(b) {
+			break
 		}
-		switch ok, err := routed(dev.Index, relay); {
-		case err != nil:
-			s.opts.Log.Debug("route to a relay cannot be looked up", "ip", relay.String(), "err", err)
-		case !ok:
-			lost = append(lost, relay.String())
+		switch kind := e.Uint16(b[2:]); {
+		case kind == unix.RTA_GATEWAY && n == routeWord:
+			hop = netip.AddrFrom4([4]byte(b[unix.SizeofRtAttr:]))
+		case kind == unix.RTA_MULTIPATH:
+			return netip.Addr{}
 		}
+		b = b[min((n+3)&^3, len(b)):]
 	}
-	s.mu.Lock()
-	s.watch.lost = lost
-	s.mu.Unlock()
-}
-
-// lostRelays is the problem of relays that cannot be reached.
-func lostRelays(lost []string) config.Problem {
-	return config.Problem{
-		Reason: "NoVLANRoute",
-		Message: "no route by the network's own device to the relays " + strings.Join(lost, ", ") +
-			", so their clients get no answer; add one to the NetworkAttachmentDefinition's ipam, as " +
-			`"routes": [{"dst": "` + lost[0] + `/32", "gw": "ROUTER"}]`,
-	}
+	return hop
 }

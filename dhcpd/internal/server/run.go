@@ -202,7 +202,7 @@ func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 		if c.arp != nil {
 			c.arp.ask(unspecified, ip)
 		}
-		s.checkRelays(dev)
+		s.checkRelays(c, dev)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type Server struct {
 	conn    *conn       // while there is a session
 	watch   watch
 	claims  claims
+	hops    map[netip.Addr]*hop // next ones, by relay
 	newcome newcomers
 	limit   limiter
 	naks    bucket
@@ -57,6 +59,7 @@ type Server struct {
 	serving atomic.Bool
 	asked   atomic.Bool
 	waiting atomic.Bool // there are probes
+	relays  atomic.Bool // there are next hops to relays
 	device  atomic.Pointer[Device]
 }
 
@@ -249,7 +252,7 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 		s.drop(err, now)
 		return
 	}
-	if p.framed && !m.Relayed() && p.from != m.MAC {
+	if p.framed && !s.genuine(m, p.from, now) {
 		s.drop(errSpoofed, now)
 		return
 	}

@@ -481,3 +481,5 @@ func TestNaksForStrangersAreLimited(t *testing.T) {
 	require.False(t, b.take(begin.Add(time.Millisecond)))
 	require.True(t, b.take(begin.Add(time.Second)))
 }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
