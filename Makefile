@@ -114,25 +114,18 @@ demo: lab-packages envoy build ## Boot worker VMs of hosted clusters against the
 check: fmt lint test ## Format, lint and test.
 
 .PHONY: test
-test: test-modules test-e2e ## Every test but the ones on a real node.
+test: test-modules test-e2e ## Every test but the ones on a real cluster (make e2e).
 
 .PHONY: test-modules
 test-modules: $(CONTROL_PLANE) envoy ## Test the four modules in the workspace.
 	@$(TIMED) "testing $(MODULES)" go test -shuffle=on -timeout 20m work
 
-# Real daemons, real clients, real API server; what needs a whole node lies in e2e/pods.
+# Real daemons, real clients, real API server; what needs a whole cluster lies in e2e/pods.
 E2E_TESTS = $(shell $(GO_E2E) list ./... | grep -vE '/e2e/(pods|bench)(/|$$)')
 
 .PHONY: test-e2e
 test-e2e: e2e-packages $(CONTROL_PLANE) envoy build ## Contract tests, the demo's checks, real clients against the daemons.
 	@$(TIMED) "testing e2e" $(AS_ROOT) env $(GO_E2E) test -p 1 -timeout 30m $(E2E_TESTS)
-
-.PHONY: e2e
-e2e: test-e2e e2e-pods ## Everything end to end, a real node too.
-
-.PHONY: e2e-pods
-e2e-pods: e2e-packages build envoy $(CONTROL_PLANE) $(addprefix $(TOOLS)/,kubelet kube-proxy kube-scheduler multus) ## The pods on one real node.
-	@$(TIMED) "testing pods on a real node" env $(GO_E2E) test -count=1 -timeout 40m ./pods/...
 
 .PHONY: test-isolated
 test-isolated: $(CONTROL_PLANE) envoy ## Build, vet and test each module alone: no sibling may be imported.

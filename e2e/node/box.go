@@ -111,6 +111,11 @@ func (b *Box) Daemon(name string, argv ...string) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	return func() {
+		select {
+		case <-done: // its number may be another process's by now
+			return
+		default:
+		}
 		// nsenter forks into the pid namespace: the daemon is its child.
 		if pid, err := childOf(cmd.Process.Pid); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Options say what to bring up.
@@ -33,6 +34,7 @@ type Options struct {
 // Cluster is a cluster that is up.
 type Cluster struct {
 	opts  Options
+	mu    sync.Mutex // guards state, also as it is on disk
 	state state
 	pki   *Authority
 	// stops end the daemons of the control plane, by name.
@@ -60,7 +62,7 @@ type state struct {
 // Up brings a cluster up. What is made is written to Options.Dir first, so Down
 // works also after a failure.
 func Up(ctx context.Context, opts Options) (*Cluster, error) {
-	if err := check(opts); err != nil {
+	if err := check(ctx, opts); err != nil {
 		return nil, err
 	}
 	id := make([]byte, 2)
@@ -71,7 +73,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	if err := c.save(); err != nil {
+	if err := c.note(func(*state) {}); err != nil {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{c.buildSwitch, c.startWorld, c.startControl, c.startNodes} {
@@ -80,43 +82,6 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 		}
 	}
 	return c, nil
-}
-
-func check(opts Options) error {
-	if os.Geteuid() != 0 {
-		return errors.New("a real node needs root: namespaces, mounts and cgroups are made")
-	}
-	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		return errors.New("this lab needs cgroup v1: pods run below the caller's own memory cgroup")
-	}
-	for _, dir := range []string{"/etc/", "/opt/", "/var/", "/run/"} {
-		if strings.HasPrefix(opts.Dir+"/", dir) {
-			return fmt.Errorf("the state directory %s lies below %s, which the boxes see in a version of their own", opts.Dir, dir)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(opts.Dir, "state.json")); err == nil {
-		return fmt.Errorf("a cluster is up in %s already", opts.Dir)
-	}
-	tools := []string{
-		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl",
-		"kubelet", "kube-proxy", "multus", "pause",
-	}
-	programs := []string{"containerd", "runc", "ctr", "ip", "nft", "nsenter", "unshare", "/usr/lib/cni/ptp"}
-	if opts.NetworkPolicy {
-		tools = append(tools, "kube-router")
-		programs = append(programs, "iptables", "ipset")
-	}
-	for _, tool := range tools {
-		if _, err := os.Stat(filepath.Join(opts.Tools, tool)); err != nil {
-			return fmt.Errorf("finding the tools: %w", err)
-		}
-	}
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("finding the machine's programs (apt-get install containerd runc containernetworking-plugins nftables iptables ipset): %w", err)
-		}
-	}
-	return nil
 }
 
 // Load finds a cluster that another process has brought up.
@@ -146,6 +111,17 @@ func Load(dir string, progress *Progress) (*Cluster, error) {
 	return c, nil
 }
 
+// Box finds the box of a node, of a VM, or "control", "switch" or "world". The
+// one that was started last has the name.
+func (c *Cluster) Box(name string) (*Box, error) {
+	for _, box := range slices.Backward(c.state.Boxes) {
+		if box.Name == name {
+			return box, nil
+		}
+	}
+	return nil, fmt.Errorf("the cluster has no box %s", name)
+}
+
 // Down removes everything that Up and VM have made, and the state directory
 // with it.
 func (c *Cluster) Down(ctx context.Context) error {
@@ -171,7 +147,11 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) save() error {
+// note writes down what is made next.
+func (c *Cluster) note(change func(*state)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.state)
 	raw, err := json.MarshalIndent(c.state, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the state: %w", err)
@@ -186,8 +166,7 @@ func (c *Cluster) save() error {
 func (c *Cluster) box(ctx context.Context, name, netns string) (*Box, error) {
 	box, err := startBox(ctx, name, netns, filepath.Join(c.opts.Dir, "log", name))
 	if box != nil {
-		c.state.Boxes = append(c.state.Boxes, box)
-		err = errors.Join(err, c.save())
+		err = errors.Join(err, c.note(func(s *state) { s.Boxes = append(s.Boxes, box) }))
 	}
 	return box, err
 }

@@ -54,12 +54,21 @@ func (c *Cluster) daemons(all ...[]string) error {
 // process has brought up.
 func (c *Cluster) StopAPI() { c.stops["kube-apiserver"]() }
 
-// StartAPI starts it again and waits until it is ready.
+// StartAPI starts it again and waits until it is ready. Controller-manager and
+// scheduler start with it: in the field they hold leases there and end without.
 func (c *Cluster) StartAPI(ctx context.Context) error {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		if stop, found := c.stops[name]; found {
+			stop()
+		}
+	}
 	if err := c.daemons(c.apiserverArgs()); err != nil {
 		return err
 	}
-	return c.waitAPI(ctx)
+	if err := c.waitAPI(ctx); err != nil {
+		return err
+	}
+	return c.daemons(c.controllerManagerArgs(), c.schedulerArgs())
 }
 
 func (c *Cluster) waitAPI(ctx context.Context) error {

@@ -12,16 +12,20 @@ import (
 // The addresses of the lab. They lie in namespaces of their own and so meet
 // nothing of the machine's.
 const (
-	ServiceCIDR   = "172.30.0.0/16"
-	APIServiceIP  = "172.30.0.1"
-	ClusterDNS    = "172.30.0.10"
-	controlIP     = "10.91.0.1"
-	worldIP       = "10.91.0.254"
-	UpstreamDNS   = "198.51.100.53"
-	Registry      = worldIP + ":5000"
-	nodeNet       = "nodenet"
-	vlanBridge    = "vlan100"
-	switchBoxName = "sw"
+	ServiceCIDR  = "172.30.0.0/16"
+	APIServiceIP = "172.30.0.1"
+	ClusterDNS   = "172.30.0.10"
+	// Network is that of the nodes and the control plane.
+	Network = "10.91.0.0/24"
+	// ControlAddress is the control plane's there.
+	ControlAddress = "10.91.0.1"
+	controlIP      = ControlAddress
+	worldIP        = "10.91.0.254"
+	UpstreamDNS    = "198.51.100.53"
+	Registry       = worldIP + ":5000"
+	nodeNet        = "nodenet"
+	vlanBridge     = "vlan100"
+	switchBoxName  = "sw"
 )
 
 // nodeIP is the address of the node with that index, counted from 1.
@@ -45,8 +49,7 @@ func (c *Cluster) netns(name string) string { return c.state.ID + "-" + name }
 
 func (c *Cluster) addNetns(ctx context.Context, name string) (string, error) {
 	full := c.netns(name)
-	c.state.Netns = append(c.state.Netns, full)
-	if err := c.save(); err != nil {
+	if err := c.note(func(s *state) { s.Netns = append(s.Netns, full) }); err != nil {
 		return "", err
 	}
 	return full, ip(ctx, "netns add "+full, "-n "+full+" link set lo up")

@@ -38,6 +38,6 @@ func TestAKubeconfigIsForWhoWasSigned(t *testing.T) {
 
 func TestTheStateDirectoryMustBeVisibleFromTheBoxes(t *testing.T) {
 	for _, dir := range []string{"/var/tmp/x", "/run/x", "/etc", "/opt/x"} {
-		require.Error(t, check(Options{Dir: dir}), dir)
+		require.Error(t, check(t.Context(), Options{Dir: dir}), dir)
 	}
 }

@@ -11,17 +11,18 @@ import (
 type Progress struct {
 	mu    sync.Mutex // guards out
 	out   io.Writer
+	name  string
 	start time.Time
 }
 
-// NewProgress starts the clock.
-func NewProgress(out io.Writer) *Progress {
-	return &Progress{out: out, start: time.Now()}
+// NewProgress starts the clock of what has that name.
+func NewProgress(out io.Writer, name string) *Progress {
+	return &Progress{out: out, name: name, start: time.Now()}
 }
 
 // Say prints one line.
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "[%6.1fs] %s\n", time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.out, "[%s %6.1fs] %s\n", p.name, time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
 }

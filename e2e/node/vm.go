@@ -55,6 +55,11 @@ func (v *VM) Boot(ctx context.Context) (Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v.Lease()
+}
+
+// Lease is what the client was told last.
+func (v *VM) Lease() (Lease, error) {
 	raw, err := os.ReadFile(v.file("lease"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the lease: %w", err)

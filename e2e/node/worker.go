@@ -15,6 +15,10 @@ import (
 
 const pauseImage = "localhost/e2e/pause:1"
 
+// quick has a client of the API server miss a connection that was cut within
+// seconds; by default it sits on it for up to 45.
+var quick = [2]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=5"}
+
 // Name is the name of the node with that index, counted from 1.
 func Name(index int) string { return fmt.Sprintf("node%d", index) }
 
@@ -104,8 +108,7 @@ func (c *Cluster) configureNode(name string, index int) (nodeConfig, error) {
 	if err != nil {
 		return config, err
 	}
-	c.state.Cgroups = append(c.state.Cgroups, config.Cgroup)
-	if err := c.save(); err != nil {
+	if err := c.note(func(s *state) { s.Cgroups = append(s.Cgroups, config.Cgroup) }); err != nil {
 		return config, err
 	}
 	if err := os.MkdirAll(config.State, 0o755); err != nil {
@@ -139,18 +142,18 @@ func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) 
 	if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", c.pauseArchive()); err != nil {
 		return err
 	}
-	if _, err := box.Daemon("kubelet", c.tool("kubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+c.pki.Path(config.Name+".kubeconfig"),
+	if _, err := box.Daemon("kubelet", "env", quick[0], quick[1], c.tool("kubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+c.pki.Path(config.Name+".kubeconfig"),
 		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP); err != nil {
 		return err
 	}
-	_, err = box.Daemon("kube-proxy", c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
+	_, err = box.Daemon("kube-proxy", "env", quick[0], quick[1], c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
 	return err
 }
 
 // startRouter starts what enforces NetworkPolicies. It ends at once where its
 // Node is not there yet.
 func (c *Cluster) startRouter(box *Box) error {
-	_, err := box.Daemon("kube-router", c.tool("kube-router"), "--kubeconfig="+c.pki.Path("router.kubeconfig"), "--hostname-override="+box.Name,
+	_, err := box.Daemon("kube-router", "env", quick[0], quick[1], c.tool("kube-router"), "--kubeconfig="+c.pki.Path("router.kubeconfig"), "--hostname-override="+box.Name,
 		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--enable-cni=false",
 		"--service-cluster-ip-range="+ServiceCIDR, "--health-port=0", "--metrics-port=0")
 	return err

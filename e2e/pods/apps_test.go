@@ -17,9 +17,6 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
-// vip is the first address of the pool that the attachment of cluster A asks for.
-const vip = "192.0.2.200"
-
 // guest is the inside of a hosted cluster, as an administrator on its worker
 // sees it: through the VLAN's own DNS and proxy.
 type guest struct {
@@ -38,7 +35,7 @@ func (l *lab) guest(t *testing.T, vm *node.VM, cluster *hostedCluster) *guest {
 }
 
 func (g *guest) kubectl(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"--kubeconfig", g.config, "--cache-dir", filepath.Join(g.Dir(), "guest-cache")}, args...)
+	args = append([]string{"--kubeconfig", g.config, "--cache-dir", filepath.Join(g.Dir(), "guest-cache-"+g.cluster.Name)}, args...)
 	return g.vm.Output(ctx, filepath.Join(g.tools, "kubectl"), args...)
 }
 
@@ -52,7 +49,7 @@ func (g *guest) apply(t *testing.T, text string) {
 
 func (g *guest) applyFile(t *testing.T, file string) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "the hosted cluster to take "+filepath.Base(file), func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "the hosted cluster to take "+filepath.Base(file), func(ctx context.Context) error {
 		_, err := g.kubectl(ctx, "apply", "--server-side", "-f", file)
 		return err
 	}))
@@ -82,7 +79,7 @@ func (l *lab) checkApps(t *testing.T, vm, neighbour *node.VM, cluster *hostedClu
 func (g *guest) declare(t *testing.T, enabled bool) {
 	t.Helper()
 	_, err := g.Kubectl(t.Context(), "patch", "-n", "clusters", "infraclusterattachment", g.cluster.Name, "--type=merge", "-p", fmt.Sprintf(
-		`{"spec":{"appsIngress":{"enabled":%t,"metallb":{"addressPoolName":"apps","ipAddressPoolRange":"%s-192.0.2.209"}}}}`, enabled, vip))
+		`{"spec":{"appsIngress":{"enabled":%t,"metallb":{"addressPoolName":"apps","ipAddressPoolRange":%q}}}}`, enabled, g.cluster.Pool))
 	require.NoError(t, err)
 }
 
@@ -113,7 +110,8 @@ func (g *guest) install(t *testing.T) {
 	g.apply(t, fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: %s}\n", node1))
 	g.apply(t, render(t, "hostedapps.yaml", map[string]string{"Node": node1, "Address": strings.TrimSpace(address)}))
 	_, err = g.kubectl(t.Context(), "patch", "node", node1, "--subresource=status", "--type=merge", "-p",
-		`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Standin","message":"stands in for a kubelet"}]}}`)
+		`{"status":{"addresses":[{"type":"InternalIP","address":"`+strings.TrimSpace(address)+`"}],
+		"conditions":[{"type":"Ready","status":"True","reason":"Standin","message":"stands in for a kubelet"}]}}`)
 	require.NoError(t, err)
 	_, err = g.kubectl(t.Context(), "patch", "node", node1, "--type=merge", "-p", `{"spec":{"taints":null}}`)
 	require.NoError(t, err)
@@ -161,9 +159,9 @@ func (g *guest) await(t *testing.T, what string, args ...string) string {
 func (g *guest) checkAppsTraffic(t *testing.T, neighbour *node.VM) {
 	t.Helper()
 	console, want := "console.apps."+g.cluster.domain(), g.cluster.Name+"/apps"
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, console+" on the VLAN", g.resolves(neighbour, console, vip)))
-	for what, address := range map[string]string{"at its own address": vip, "through the proxy": proxyIP} {
-		require.NoError(t, node.Wait(t.Context(), 20*time.Second, console+" "+what, func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, console+" on the VLAN", g.resolves(neighbour, console, g.cluster.vip())))
+	for what, address := range map[string]string{"at its own address": g.cluster.vip(), "through the proxy": proxyIP} {
+		require.NoError(t, node.Wait(t.Context(), time.Minute, console+" "+what, func(ctx context.Context) error {
 			got, err := neighbour.Output(ctx, g.standin, "tls", address+":443", console)
 			if err == nil && strings.TrimSpace(got) != want {
 				err = fmt.Errorf("landed on %q", got)
@@ -201,7 +199,7 @@ func (g *guest) checkAppsGone(t *testing.T, neighbour *node.VM) {
 		return err
 	}))
 	name := "console.apps." + g.cluster.domain()
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, name+" to be forwarded", g.resolves(neighbour, name, "203.0.113.80")))
+	require.NoError(t, node.Wait(t.Context(), time.Minute, name+" to be forwarded", g.resolves(neighbour, name, elsewhere)))
 	g.progress.Say("*.apps of %s is gone", g.cluster.Name)
 }
 

@@ -9,40 +9,97 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/densityops/oooi/e2e/node"
+	"github.com/densityops/oooi/e2e/packaging"
 )
 
-// TestCluster is the whole product on a real cluster of two nodes: the
-// operator deploys what the VMs of two hosted clusters then use.
+// TestCluster is the whole product on a real cluster of two nodes. OLM installs
+// it from a catalog, as a user has it; then an Infra and two attachments serve
+// the VMs of two hosted clusters through all that happens to them. The parts
+// named "comes up" are what "make e2e-up" leaves for a person.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "cluster", 2)
 	l.namespace, l.proxyPorts, l.a, l.b = "clusters", "443 6443", "example-hcp-a", "example-hcp-b"
-	a := l.newHosted(t, l.a, macA)
-	b := l.newHosted(t, l.b, macB)
-	l.deployWorld(t, a, b)
-	l.checkPolicyIsEnforced(t)
-	l.deployOperator(t)
-	l.attach(t, a, b)
-	vmA, vmB := l.worker(t, a), l.worker(t, b)
-
-	t.Run("TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, vmA, vmB) })
-	t.Run("pods see the pod view", func(t *testing.T) { l.checkPodSide(t) })
-	t.Run("only the proxy reaches a control plane", func(t *testing.T) { l.checkPolicy(t, a) })
-	t.Run("*.apps comes and goes", func(t *testing.T) { l.checkApps(t, vmA, vmB, a) })
-	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
-	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, vmA) })
-	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, vmA) })
-	t.Run("a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
-	t.Run("what is killed comes back", func(t *testing.T) { l.checkKills(t, vmA) })
-	t.Run("nothing needs the API server", func(t *testing.T) {
-		l.checkNoAPI(t, vmA)
-		l.back(t)
+	a := l.newHosted(t, l.a, macA, "192.0.2.200-192.0.2.209")
+	b := l.newHosted(t, l.b, macB, "192.0.2.210-192.0.2.219")
+	var now, next packaging.Table
+	l.together(t, "comes up", map[string]func(*testing.T){
+		"from a catalog, by OLM": func(t *testing.T) {
+			now, next = l.serveImages(t)
+			l.startOLM(t, now, next)
+			l.approve(t, packaging.CSVName(now.Version))
+			l.rollout(t, "oooi-system", "oooi-operator")
+		},
+		"among two hosted clusters": func(t *testing.T) {
+			l.deployWorld(t, a, b)
+			l.checkPolicyIsEnforced(t)
+		},
 	})
-	t.Run("an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
-	t.Run("the operator may be replaced", func(t *testing.T) { l.checkOperatorReplaced(t, vmA) })
-	t.Run("the API server is away for long", func(t *testing.T) { l.checkAPIAwayForLong(t, vmA) })
-	t.Run("a node is cut off", func(t *testing.T) { l.checkNodeCut(t, vmA, a) })
-	t.Run("a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, a) })
-	t.Run("nothing is left", func(t *testing.T) { l.checkUninstall(t, a, b) })
+	var vmA, vmB, intruder *node.VM
+	l.step(t, "comes up for an Infra and two attachments", func(t *testing.T) {
+		l.attach(t, a, b)
+		vmA, vmB = l.worker(t, a), l.worker(t, b)
+		intruder = l.stranger(t, "intruder", "02:00:5e:10:00:66")
+		l.checkImages(t, now)
+	})
+	l.checkService(t, vmA, vmB, intruder, a, b)
+	l.checkChanges(t, vmA, vmB, b, next)
+	l.checkLosses(t, vmA, vmB, intruder, a)
+	l.step(t, "uninstall leaves nothing", func(t *testing.T) { l.checkUninstall(t, a, b) })
+	l.step(t, "nor does a kustomization", func(t *testing.T) { l.checkKustomization(t, now, a) })
+}
+
+// checkService looks at what runs, from every side.
+func (l *lab) checkService(t *testing.T, vmA, vmB, intruder *node.VM, a, b *hostedCluster) {
+	t.Helper()
+	l.together(t, "serves two clusters", map[string]func(*testing.T){
+		"every name in both views":               func(t *testing.T) { l.checkViews(t, vmA, vmB, a, b) },
+		"TLS lands on the right control plane":   func(t *testing.T) { l.checkRoutes(t, vmA, vmB) },
+		"no way into the other's control plane":  func(t *testing.T) { l.checkNoWayAcross(t, vmA, vmB) },
+		"pods see the pod view":                  func(t *testing.T) { l.checkPodSide(t) },
+		"only the proxy reaches a control plane": func(t *testing.T) { l.checkPolicy(t, a); l.checkPolicy(t, b) },
+		"processes have few rights":              func(t *testing.T) { l.checkRights(t) },
+		"sockets are bound to one side":          func(t *testing.T) { l.checkSockets(t) },
+	})
+	l.together(t, "goes on serving", map[string]func(*testing.T){
+		"*.apps of A comes and goes":                  func(t *testing.T) { l.checkApps(t, vmA, vmB, a) },
+		"*.apps of B comes and goes":                  func(t *testing.T) { l.checkApps(t, vmB, vmA, b) },
+		"nothing is reached through a server address": func(t *testing.T) { l.checkCrossing(t, intruder) },
+		"scorecard passes":                            func(t *testing.T) { l.checkScorecard(t) },
+	})
+}
+
+// checkChanges does what an administrator does.
+func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, next packaging.Table) {
+	t.Helper()
+	l.step(t, "the catalog upgrades the operator", func(t *testing.T) { l.checkUpgrade(t, vmA, vmB, next) })
+	l.step(t, "an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
+	l.step(t, "an image is named in the Infra", func(t *testing.T) { l.checkOverrideInInfra(t, vmA) })
+	l.step(t, "an image is named in the Subscription", func(t *testing.T) { l.checkOverride(t) })
+	l.step(t, "a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
+}
+
+// checkLosses takes away what may be missing in the field.
+func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a *hostedCluster) {
+	t.Helper()
+	l.step(t, "what is killed comes back", func(t *testing.T) {
+		l.checkOperatorKilled(t, vmA, vmB)
+		l.checkKills(t, vmA, vmB)
+	})
+	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
+	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, a) })
+	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, a) })
+}
+
+// stranger is a VM that no hosted cluster knows, with an address of the VLAN.
+func (l *lab) stranger(t *testing.T, name, mac string) *node.VM {
+	t.Helper()
+	vm, err := l.VM(t.Context(), name, mac)
+	require.NoError(t, err)
+	lease, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	l.progress.Say("%s leased %s", name, lease["ip"])
+	return vm
 }
 
 // deployWorld brings up all that is there before oooi.
@@ -84,14 +141,14 @@ func (l *lab) checkPolicyIsEnforced(t *testing.T) {
 // reachable waits until a pod reaches a TLS server, or until it does not.
 func (l *lab) reachable(t *testing.T, ns, pod, target string, want bool) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, ns+"/"+pod+" and "+target, func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, ns+"/"+pod+" and "+target, func(ctx context.Context) error {
 		_, err := l.Kubectl(ctx, "exec", "-n", ns, pod, "--", "/standin", "tls", target)
-		if want || err != nil {
-			if want {
-				return err
-			}
-			return nil
+		switch {
+		case want:
+			return err
+		case err == nil:
+			return errors.New("it came through")
 		}
-		return errors.New("it came through")
+		return nil
 	}))
 }

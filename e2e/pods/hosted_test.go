@@ -21,6 +21,8 @@ import (
 // hostedCluster is a hosted cluster with a real API server.
 type hostedCluster struct {
 	Name, MAC string
+	// Pool is what MetalLB may give on the VLAN.
+	Pool string
 	// PKI and Kubeconfig are what the Secrets of its namespace hold, in base64.
 	PKI        map[string]string
 	Kubeconfig string
@@ -30,10 +32,16 @@ type hostedCluster struct {
 func (h *hostedCluster) namespace() string { return "clusters-" + h.Name }
 func (h *hostedCluster) domain() string    { return h.Name + ".clusters.example.com" }
 
+// vip is the first address of the pool, which the router's Service gets.
+func (h *hostedCluster) vip() string {
+	first, _, _ := strings.Cut(h.Pool, "-")
+	return first
+}
+
 // newHosted makes a hosted cluster's certificates.
-func (l *lab) newHosted(t *testing.T, name, mac string) *hostedCluster {
+func (l *lab) newHosted(t *testing.T, name, mac, pool string) *hostedCluster {
 	t.Helper()
-	h := &hostedCluster{Name: name, MAC: mac, PKI: map[string]string{}}
+	h := &hostedCluster{Name: name, MAC: mac, Pool: pool, PKI: map[string]string{}}
 	var err error
 	h.authority, err = node.NewAuthority(filepath.Join(l.Dir(), "hosted-"+name))
 	require.NoError(t, err)
@@ -70,7 +78,7 @@ func render(t *testing.T, name string, data any) string {
 // VirtualMachine as owner, as KubeVirt sets it.
 func (l *lab) startHosted(t *testing.T, h *hostedCluster) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "hosted clusters to be accepted", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "hosted clusters to be accepted", func(ctx context.Context) error {
 		return l.Apply(ctx, render(t, "hosted.yaml", h))
 	}))
 	worker := h.Name + "-worker"

@@ -39,15 +39,19 @@ type lab struct {
 }
 
 // newLab brings the cluster up and takes it down when the test ends; after a
-// failure its logs stay in e2e-out/NAME. With KEEP set the cluster stays up.
+// failure all that explains it stays in e2e-out/NAME. With KEEP set the cluster
+// stays up, in that directory.
 func newLab(t *testing.T, name string, nodes int) *lab {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("/tmp", "oooi-e2e-") //nolint:usetesting // it outlives the test with KEEP, and e2e-down finds it by name
-	require.NoError(t, err)
+	dir := os.Getenv("KEEP")
+	if dir == "" {
+		dir, err = os.MkdirTemp("/tmp", "oooi-e2e-") //nolint:usetesting // a killed test leaves it, and e2e-down finds it by name
+		require.NoError(t, err)
+	}
 	l := &lab{
-		progress: node.NewProgress(os.Stdout),
+		progress: node.NewProgress(os.Stdout, name),
 		bin:      cmp.Or(os.Getenv("OOOI_BIN"), filepath.Join(root, "bin")),
 		tools:    cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join(root, "bin/tools")),
 		standin:  filepath.Join(dir, "standin"),
@@ -73,51 +77,25 @@ func (l *lab) end(t *testing.T, kept string) {
 	if l.Cluster == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	defer cancel()
 	if t.Failed() {
-		l.keepLogs(ctx, kept)
+		if _, err := l.Kubectl(ctx, "get", "--raw", "/readyz"); err != nil {
+			l.progress.Say("starting the API server, to ask it: %v", l.StartAPI(ctx))
+		}
+		l.keep(ctx, kept)
 	}
 	if os.Getenv("KEEP") != "" {
-		l.progress.Say("left up: OOOI_E2E_DIR=%s", l.Dir())
+		l.progress.Say("the cluster stays up, in %s", l.Dir())
 		return
 	}
 	require.NoError(t, l.Down(ctx))
-}
-
-// keepLogs saves what a person wants to see after a failure.
-func (l *lab) keepLogs(ctx context.Context, dir string) {
-	_ = os.RemoveAll(dir)
-	if err := os.CopyFS(filepath.Join(dir, "log"), os.DirFS(filepath.Join(l.Dir(), "log"))); err != nil {
-		l.progress.Say("keeping logs: %v", err)
-	}
-	for file, args := range map[string][]string{
-		"objects.yaml": {"get", "pods,deployments,services,configmaps,events,infras,infraclusterattachments,dhcpservers,dnsservers,proxyservers", "-A", "-o", "yaml"},
-		"pods.txt":     {"get", "pods", "-A", "-o", "wide"},
-		"events.txt":   {"get", "events", "-A", "--sort-by=.lastTimestamp"},
-	} {
-		out, _ := l.Kubectl(ctx, args...)
-		_ = os.WriteFile(filepath.Join(dir, file), []byte(out), 0o644)
-	}
-	pods, _ := l.Kubectl(ctx, "get", "pods", "-n", l.namespace, "-o", "name")
-	for pod := range strings.FieldsSeq(pods) {
-		out, _ := l.Kubectl(ctx, "logs", "-n", l.namespace, pod, "--all-containers", "--prefix", "--tail=-1")
-		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(pod, "/", "-")+".log"), []byte(out), 0o644)
-	}
-	for _, box := range l.Nodes {
-		dump, err := box.Script(ctx, `curl -sf --unix-socket "/proc/$(pgrep -ox envoy)/root/run/oooi/admin.sock" http://envoy/config_dump`)
-		if err == nil {
-			_ = os.WriteFile(filepath.Join(dir, "envoy-config-"+box.Name+".json"), []byte(dump), 0o644)
-		}
-	}
-	l.progress.Say("logs are kept in %s", dir)
 }
 
 // loadImages builds every image that the manifests name, under that name, and
 // loads it into the nodes.
 func (l *lab) loadImages(t *testing.T, manifests ...string) {
 	t.Helper()
-	libc := l.unpackLibc(t)
 	seen := map[string]bool{}
 	var archives []string
 	for _, manifest := range manifests {
@@ -127,7 +105,7 @@ func (l *lab) loadImages(t *testing.T, manifests ...string) {
 			}
 			seen[reference] = true
 			archive := filepath.Join(l.Dir(), strings.NewReplacer("/", "-", ":", "-").Replace(reference)+".tar")
-			spec := l.imageSpec(t, reference, libc)
+			spec := l.imageSpec(t, reference)
 			spec.Stored = true
 			image, err := images.Build(spec)
 			require.NoError(t, err)
@@ -143,7 +121,7 @@ func (l *lab) loadImages(t *testing.T, manifests ...string) {
 var imageReference = regexp.MustCompile(`\b(localhost|ghcr\.io|quay\.io/densityops|quay\.io/operator-framework|docker\.io)/[a-z0-9/_-]+:[A-Za-z0-9._-]+`)
 
 // imageSpec is what an image holds, by the last word of its name.
-func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
+func (l *lab) imageSpec(t *testing.T, reference string) images.Spec {
 	t.Helper()
 	name, _, _ := strings.Cut(strings.TrimPrefix(path.Base(reference), "oooi-"), ":")
 	tool := func(name string) images.File {
@@ -166,7 +144,7 @@ func (l *lab) imageSpec(t *testing.T, reference, libc string) images.Spec {
 		require.NoError(t, err)
 		return images.Spec{User: "0:0", Files: []images.File{{Path: "/bin/busybox", Source: path, Mode: 0o755}, {Path: "/bin/tar", Link: "busybox"}}}
 	case "envoy":
-		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), libc)
+		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), l.unpackLibc(t))
 		require.NoError(t, err)
 		return spec
 	}

@@ -85,23 +85,23 @@ func (l *lab) checkNodeCut(t *testing.T, vm *node.VM, cluster *hostedCluster) {
 // gatherDataPlane has the operator on node1 and everything else on node2.
 func (l *lab) gatherDataPlane(t *testing.T) {
 	t.Helper()
-	l.gather(t, 1, "oooi-system", "app.kubernetes.io/name=oooi-operator", "deployment/oooi-operator")
-	for _, component := range []string{"dhcp", "dns", "proxy"} {
-		l.gather(t, 2, l.namespace, "app.kubernetes.io/component="+component, "deployment/tenant-vlan100-"+component)
-	}
+	l.gather(t, 1, "oooi-system", "app.kubernetes.io/name=oooi-operator", "oooi-operator")
+	l.gather(t, 2, l.namespace, "app.kubernetes.io/managed-by=oooi-operator", "tenant-vlan100-dhcp", "tenant-vlan100-dns", "tenant-vlan100-proxy")
+	l.whole(t)
 	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
 }
 
-// gather has the pods of a Deployment on one node.
-func (l *lab) gather(t *testing.T, index int, ns, selector, deployment string) {
+// gather has the pods of Deployments on one node.
+func (l *lab) gather(t *testing.T, index int, ns, selector string, deployments ...string) {
 	t.Helper()
 	other := node.Name(3 - index)
 	_, err := l.Kubectl(t.Context(), "cordon", other)
 	require.NoError(t, err)
 	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=150s")
 	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "rollout", "status", "-n", ns, deployment, "--timeout=60s")
-	require.NoError(t, err)
+	for _, deployment := range deployments {
+		l.rollout(t, ns, deployment)
+	}
 	_, err = l.Kubectl(t.Context(), "uncordon", other)
 	require.NoError(t, err)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/densityops/oooi/e2e/images"
@@ -22,62 +23,30 @@ import (
 
 const catalogAddress = "127.0.0.1:50051"
 
-// TestOLM installs oooi as a user of a mirror registry does, by a CatalogSource
-// and a Subscription that real OLM carries out, and upgrades it under a running
-// data plane (behaviours B13, I2).
-func TestOLM(t *testing.T) {
-	l := newLab(t, "olm", 1)
-	l.namespace, l.a = "clusters", "example-hcp-a"
-	a := l.newHosted(t, l.a, macA)
-	l.deployWorld(t, a)
-	table := l.serveImages(t)
-	l.startOLM(t, table, "0.1.0", "0.2.0")
-	l.approve(t, "oooi.v0.1.0")
-	l.rollout(t, "oooi-system", "oooi-operator")
-	l.attach(t, a)
-	vm := l.worker(t, a)
-	l.checkImages(t, table)
-
-	before := l.dataPlane(t)
-	ended := l.hold(t, vm, "api."+domainA, 20)
-	l.approve(t, "oooi.v0.2.0")
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
-	require.NoError(t, ended(), "a connection must outlive an upgrade")
-	require.Equal(t, before, l.dataPlane(t), "an upgrade replaced pods whose images are the same")
-	l.progress.Say("an upgrade left the data plane untouched")
-	l.checkOverride(t)
-	l.checkScorecard(t)
-
-	_, err := l.Kubectl(t.Context(), "delete", "infraclusterattachments,infras", "-n", "clusters", "--all", "--timeout=90s")
-	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "delete", "subscription,clusterserviceversion", "-n", "oooi-system", "--all", "--timeout=90s")
-	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "wait", "--for=delete", "pods", "-n", "oooi-system", "--all", "--timeout=60s")
-	require.NoError(t, err)
-}
-
 // serveImages builds the components' images and serves them in the world's
-// registry. The table names them there, by the digests that they have.
-func (l *lab) serveImages(t *testing.T) packaging.Table {
+// registry. The tables name them there, by the digests that they have: the
+// version of today, and a next one with another operator.
+func (l *lab) serveImages(t *testing.T) (now, next packaging.Table) {
 	t.Helper()
-	table, err := packaging.ReadTable(l.root)
+	now, err := packaging.ReadTable(l.root)
 	require.NoError(t, err)
-	table = table.In(node.Registry)
-	dir, libc := filepath.Join(l.Dir(), "registry"), l.unpackLibc(t)
-	for i, component := range table.Components {
+	now = now.In(node.Registry)
+	version, err := semver.NewVersion(now.Version)
+	require.NoError(t, err)
+	next = now.At(version.IncMinor().String())
+	dir := filepath.Join(l.Dir(), "registry")
+	for i, component := range now.Components {
 		if component.Env == "" && component.Name != "operator" {
 			continue // nothing that runs here
 		}
-		spec := l.imageSpec(t, "localhost/"+component.Name+":1", libc)
-		spec.Stored = true
-		image, err := images.Build(spec)
-		require.NoError(t, err)
-		index, err := images.Index(image)
-		require.NoError(t, err)
-		require.NoError(t, images.WriteLayout(filepath.Join(dir, path.Base(component.Image)), index))
-		digest, err := index.Digest()
-		require.NoError(t, err)
-		table.Components[i].Digest = digest.String()
+		spec := l.imageSpec(t, "localhost/"+component.Name+":1")
+		now.Components[i].Digest = layOut(t, spec, filepath.Join(dir, path.Base(component.Image)))
+		next.Components[i].Digest = now.Components[i].Digest
+		if component.Name == "operator" {
+			spec.Labels = map[string]string{"org.opencontainers.image.version": next.Version}
+			next.Components[i].Image += "-next"
+			next.Components[i].Digest = layOut(t, spec, filepath.Join(dir, path.Base(next.Components[i].Image)))
+		}
 	}
 	_, err = l.World.Daemon("registry", l.standin, "registry", node.Registry, dir)
 	require.NoError(t, err)
@@ -89,12 +58,26 @@ func (l *lab) serveImages(t *testing.T) packaging.Table {
 		return err
 	}))
 	l.progress.Say("the registry serves the images by digest")
-	return table
+	return now, next
+}
+
+// layOut builds an image into a directory and tells its digest.
+func layOut(t *testing.T, spec images.Spec, dir string) string {
+	t.Helper()
+	spec.Stored = true
+	image, err := images.Build(spec)
+	require.NoError(t, err)
+	index, err := images.Index(image)
+	require.NoError(t, err)
+	require.NoError(t, images.WriteLayout(dir, index))
+	digest, err := index.Digest()
+	require.NoError(t, err)
+	return digest.String()
 }
 
 // startOLM starts OLM's own programs beside the API server, with a catalog of
 // one bundle a version, and subscribes to it.
-func (l *lab) startOLM(t *testing.T, table packaging.Table, versions ...string) {
+func (l *lab) startOLM(t *testing.T, tables ...packaging.Table) {
 	t.Helper()
 	api := moduleDir(t, "olm", "github.com/operator-framework/api")
 	_, err := l.Kubectl(t.Context(), "create", "-f", filepath.Join(api, "crds"))
@@ -105,7 +88,7 @@ func (l *lab) startOLM(t *testing.T, table packaging.Table, versions ...string) 
 	_, err = l.Kubectl(t.Context(), "create", "namespace", "olm")
 	require.NoError(t, err)
 	home := filepath.Join(l.Dir(), "olm")
-	catalog := l.catalog(t, table, versions...)
+	catalog := l.catalog(t, tables)
 	env := []string{"env", "HOME=" + home, "KUBECONFIG=" + l.Kubeconfig()}
 	for name, argv := range map[string][]string{
 		"opm": {
@@ -127,13 +110,13 @@ func (l *lab) startOLM(t *testing.T, table packaging.Table, versions ...string) 
 		case strings.Contains(line, "image: ") && strings.Contains(line, "oooi-catalog"):
 			line = "  address: " + catalogAddress + "\n"
 		case strings.Contains(line, "channel: "):
-			line += "  startingCSV: " + packaging.CSVName(versions[0]) + "\n"
+			line += "  startingCSV: " + packaging.CSVName(tables[0].Version) + "\n"
 		case strings.Contains(line, "installPlanApproval: "):
 			line = "  installPlanApproval: Manual\n"
 		}
 		subscription.WriteString(line)
 	}
-	require.NoError(t, node.Wait(t.Context(), 30*time.Second, "OLM's resources to be served", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "OLM's resources to be served", func(ctx context.Context) error {
 		return l.Apply(ctx, subscription.String())
 	}))
 	l.progress.Say("OLM runs, and oooi is subscribed to")
@@ -141,23 +124,16 @@ func (l *lab) startOLM(t *testing.T, table packaging.Table, versions ...string) 
 
 // catalog renders the bundles into a file-based catalog that holds their
 // objects, so that nothing has to be unpacked.
-func (l *lab) catalog(t *testing.T, table packaging.Table, versions ...string) string {
+func (l *lab) catalog(t *testing.T, tables []packaging.Table) string {
 	t.Helper()
 	dir := filepath.Join(l.Dir(), "catalog")
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	channel := packaging.Channel{Schema: "olm.channel", Package: packaging.PackageName, Name: "alpha"}
-	for _, version := range versions {
-		next := table
-		next.Version = version
-		next.Components = append([]packaging.Component(nil), table.Components...)
-		for i := range next.Components {
-			if next.Components[i].Env == "" {
-				next.Components[i].Version = "v" + version
-			}
-		}
-		require.NoError(t, next.Validate())
+	for _, table := range tables {
+		version := table.Version
+		require.NoError(t, table.Validate())
 		bundle := filepath.Join(l.Dir(), "bundle-"+version)
-		require.NoError(t, packaging.WriteBundle(l.root, bundle, next))
+		require.NoError(t, packaging.WriteBundle(l.root, bundle, table))
 		out, err := exec.CommandContext(t.Context(), filepath.Join(l.tools, "opm"), "render", bundle, "-o", "yaml").Output()
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, version+".yaml"), out, 0o600))

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,27 +13,6 @@ import (
 
 	"github.com/densityops/oooi/e2e/node"
 )
-
-// digest is what a release pins an image by; here what was just built is run.
-var digest = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
-
-// operatorManifest is what "kubectl apply -k manifests/default" applies.
-func (l *lab) operatorManifest(t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(l.tools, "kubectl"), "kustomize", filepath.Join(l.root, "manifests/default")).Output()
-	require.NoError(t, err)
-	return digest.ReplaceAllString(string(out), ":e2e")
-}
-
-func (l *lab) deployOperator(t *testing.T) {
-	t.Helper()
-	manifest := l.operatorManifest(t)
-	l.loadImages(t, manifest)
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "the operator's manifests to be accepted", func(ctx context.Context) error {
-		return l.Apply(ctx, manifest)
-	}))
-	l.rollout(t, "oooi-system", "oooi-operator")
-}
 
 // attach applies the Infra and one attachment a hosted cluster, and waits until
 // all of it is Ready.
@@ -90,7 +67,7 @@ func (l *lab) worker(t *testing.T, cluster *hostedCluster) *node.VM {
 		"by alias":    "https://kubernetes.default.svc:443",
 		"by address":  "https://" + proxyIP + ":6443",
 	} {
-		require.NoError(t, node.Wait(t.Context(), 30*time.Second, "the API server "+what, func(ctx context.Context) error {
+		require.NoError(t, node.Wait(t.Context(), time.Minute, "the API server "+what, func(ctx context.Context) error {
 			return l.asks(ctx, vm, cluster, url)
 		}))
 		l.progress.Say("%s reaches its API server %s", lease["hostname"], what)

@@ -29,6 +29,23 @@ func (l *lab) checkOverride(t *testing.T) {
 	l.progress.Say("the Subscription's RELATED_IMAGE_DHCPD runs")
 }
 
+// checkOverrideInInfra names another image in the Infra: it replaces that
+// component's pod alone (behaviour A8).
+func (l *lab) checkOverrideInInfra(t *testing.T, vm *node.VM) {
+	t.Helper()
+	const coredns = "localhost/e2e/oooi-coredns:2"
+	l.loadImages(t, coredns)
+	others := l.podUIDs(t, "dhcp", "proxy")
+	_, err := l.Kubectl(t.Context(), "patch", "-n", "clusters", "infra/tenant-vlan100", "--type=merge", "-p",
+		`{"spec":{"infraComponents":{"dns":{"image":"`+coredns+`"}}}}`)
+	require.NoError(t, err)
+	l.runs(t, "dns", coredns)
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "DNS to answer", l.resolves(vm, "api."+domainA, proxyIP)))
+	require.Equal(t, others, l.podUIDs(t, "dhcp", "proxy"), "another component's pod was replaced")
+	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.progress.Say("an image that the Infra names runs, and replaced one pod")
+}
+
 // runs waits until a component's only pod is Ready with that image.
 func (l *lab) runs(t *testing.T, component, image string) {
 	t.Helper()

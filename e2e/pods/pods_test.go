@@ -27,6 +27,7 @@ const (
 // TestPodsByHand proves the shape of the three pods before anything renders
 // them (behaviours B3, B4, B5, C8, D10, E10, E13).
 func TestPodsByHand(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "pods", 1)
 	l.namespace, l.proxyPorts, l.a, l.b = "vlan100", "80 443 6443", "a", "b"
 	l.deployByHand(t)
@@ -34,14 +35,14 @@ func TestPodsByHand(t *testing.T) {
 
 	a := l.boot(t, "vm-a", macA, addressA)
 	b := l.boot(t, "vm-b", macB, addressB)
-	t.Run("the leased resolver answers", func(t *testing.T) { l.checkNames(t, a) })
-	t.Run("TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, a, b) })
-	t.Run("sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
-	t.Run("a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, a) })
-	t.Run("nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, a) })
-	t.Run("what is killed comes back", func(t *testing.T) { l.checkKills(t, a) })
-	t.Run("nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, a) })
-	t.Run("the agents report", func(t *testing.T) { l.checkStatus(t) })
+	l.step(t, "the leased resolver answers", func(t *testing.T) { l.checkNames(t, a) })
+	l.step(t, "TLS lands on the right control plane", func(t *testing.T) { l.checkRoutes(t, a, b) })
+	l.step(t, "sockets are bound to one side", func(t *testing.T) { l.checkSockets(t) })
+	l.step(t, "a port scan finds nothing else", func(t *testing.T) { l.checkScan(t, a) })
+	l.step(t, "nothing is reached through a server address", func(t *testing.T) { l.checkCrossing(t, a) })
+	l.step(t, "what is killed comes back", func(t *testing.T) { l.checkKills(t, a, b) })
+	l.step(t, "nothing needs the API server", func(t *testing.T) { l.checkNoAPI(t, a) })
+	l.step(t, "the agents report", func(t *testing.T) { l.checkStatus(t) })
 }
 
 // deployByHand applies what the operator would.
@@ -53,7 +54,7 @@ func (l *lab) deployByHand(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Apply(t.Context(), testdata(t, "crds/kubevirt.yaml")))
 	require.NoError(t, l.Apply(t.Context(), world))
-	require.NoError(t, node.Wait(t.Context(), 20*time.Second, "the resources to be served", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), time.Minute, "the resources to be served", func(ctx context.Context) error {
 		return l.Apply(ctx, testdata(t, "oooi.yaml"))
 	}))
 	nothing := func(map[string]any) {}
@@ -168,7 +169,7 @@ func (l *lab) checkRoutes(t *testing.T, a, b *node.VM) {
 // checkStatus reads what the agents wrote back (behaviour H4).
 func (l *lab) checkStatus(t *testing.T) {
 	for kind, name := range map[string]string{"dhcpserver": "vlan100-dhcp", "dnsserver": "vlan100-dns", "proxyserver": "vlan100-proxy"} {
-		require.NoError(t, node.Wait(t.Context(), 30*time.Second, name+" to report", func(ctx context.Context) error {
+		require.NoError(t, node.Wait(t.Context(), time.Minute, name+" to report", func(ctx context.Context) error {
 			out, err := l.Kubectl(ctx, "get", kind, "-n", l.namespace, name, "-o",
 				"jsonpath={.status.agent.observedVersion} {.status.agent.problems}")
 			if err == nil && (!strings.HasPrefix(out, "sha256:") || strings.Contains(out, "ForwardingEnabled")) {

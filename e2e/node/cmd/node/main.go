@@ -2,9 +2,10 @@
 //
 //	node up [NODES]   brings one up and returns
 //	node down         removes all of it
-//	node sh CMD...    runs a command inside the first node, with kubectl's PATH and KUBECONFIG
+//	node sh CMD...    runs a command inside a box, with kubectl's PATH and KUBECONFIG
 //
-// The state lies in $OOOI_E2E_DIR, the tools in $KUBEBUILDER_ASSETS.
+// The box is $OOOI_E2E_BOX (a node, a VM, control, switch or world), else the
+// first node. The state lies in $OOOI_E2E_DIR, the tools in $KUBEBUILDER_ASSETS.
 package main
 
 import (
@@ -36,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("usage: node up [NODES] | down | sh CMD")
 	}
 	dir := cmp.Or(os.Getenv("OOOI_E2E_DIR"), filepath.Join(os.TempDir(), "oooi-e2e"))
-	progress := node.NewProgress(os.Stdout)
+	progress := node.NewProgress(os.Stdout, "node")
 	switch args[0] {
 	case "up":
 		return up(ctx, dir, progress, args[1:])
@@ -74,7 +75,11 @@ func shell(ctx context.Context, dir string, progress *node.Progress, args []stri
 	if len(args) == 0 {
 		args = []string{"bash"}
 	}
-	cmd := c.Nodes[0].Command(ctx, args[0], args[1:]...)
+	box, err := c.Box(cmp.Or(os.Getenv("OOOI_E2E_BOX"), node.Name(1)))
+	if err != nil {
+		return err
+	}
+	cmd := box.Command(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":"+os.Getenv("PATH"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()

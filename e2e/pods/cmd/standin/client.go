@@ -10,9 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
+	"os"
 	"strconv"
-	"sync"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,38 +47,53 @@ func handshake(ctx context.Context, addr, sni string) error {
 	return conn.Close()
 }
 
-// hold asks ten times a second over one connection.
-func hold(ctx context.Context, addr, sni, seconds string) error {
-	limit, err := strconv.Atoi(seconds)
-	if err != nil {
-		return fmt.Errorf("reading the seconds: %w", err)
-	}
+// hold asks ten times a second over one connection, and once more when its input
+// ends. It says "open" after the first answer.
+func hold(ctx context.Context, addr, sni string) error {
 	conn, err := dial(ctx, addr, sni)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	let := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // an input that breaks has ended too
+		close(let)
+	}()
 	reader := bufio.NewReader(conn)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for range limit * 10 {
-		<-tick.C
-		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-			return fmt.Errorf("setting a deadline: %w", err)
-		}
-		if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: held\r\n\r\n"); err != nil {
-			return fmt.Errorf("asking: %w", err)
-		}
-		response, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			return fmt.Errorf("reading the answer: %w", err)
-		}
-		_, err = io.Copy(io.Discard, response.Body)
-		if err = errors.Join(err, response.Body.Close()); err != nil {
-			return fmt.Errorf("reading the answer: %w", err)
+	if err := ask(conn, reader); err != nil {
+		return err
+	}
+	fmt.Println("open")
+	for {
+		select {
+		case <-tick.C:
+			if err := ask(conn, reader); err != nil {
+				return err
+			}
+		case <-let:
+			return ask(conn, reader)
 		}
 	}
-	fmt.Println("held")
+}
+
+func ask(conn *tls.Conn, reader *bufio.Reader) error {
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return fmt.Errorf("setting a deadline: %w", err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: held\r\n\r\n"); err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
 	return nil
 }
 
@@ -92,53 +107,72 @@ const (
 	udpTimeout = 250 * time.Millisecond
 )
 
+// knownPorts are those that something of oooi, of Kubernetes or of the tests
+// listens on.
+func knownPorts() []int {
+	known := []int{22, 53, 67, 80, 443, 2379, 5000, 6443, 8080, 8081, 8091, 8181, 8443, 9901, 9999, 10248, 10249, 10250, 10256, 20000, 20249}
+	for port := 9000; port < 9100; port++ {
+		known = append(known, port)
+	}
+	return known
+}
+
 // scan prints every port that answers, in order. An answer is a connection, or
-// for UDP a datagram; refusals count as silence. "known" scans only the ports
-// that something of oooi or Kubernetes listens on, by TCP.
+// for UDP a datagram; refusals count as silence.
 func scan(ctx context.Context, network, addr string) error {
 	probe, workers := connects, tcpWorkers
-	var all []int
 	switch network {
+	case "tcp":
 	case "udp":
 		probe, workers = answers, udpWorkers
-		fallthrough
-	case "tcp":
-		for port := 1; port <= ports; port++ {
-			all = append(all, port)
-		}
-	case "known":
-		all = []int{53, 67, 80, 443, 2379, 6443, 8080, 8081, 8443, 9901, 10250, 10256, 20000, 20249}
-		for port := 9000; port < 9100; port++ {
-			all = append(all, port)
-		}
 	default:
-		return fmt.Errorf("scanning: %q is none of tcp, udp, known", network)
+		return fmt.Errorf("scanning: %q is neither tcp nor udp", network)
 	}
-	var (
-		mu    sync.Mutex // guards found
-		found []int
-		group errgroup.Group
-	)
+	targets := make([]string, 0, ports)
+	for port := 1; port <= ports; port++ {
+		targets = append(targets, net.JoinHostPort(addr, strconv.Itoa(port)))
+	}
+	open, err := probeAll(ctx, targets, workers, probe)
+	for _, target := range open {
+		fmt.Println(strings.TrimPrefix(target, addr+":"))
+	}
+	return err
+}
+
+// sweep looks at the well-known ports of many addresses.
+func sweep(ctx context.Context, addrs []string) error {
+	var targets []string
+	for _, addr := range addrs {
+		for _, port := range knownPorts() {
+			targets = append(targets, net.JoinHostPort(addr, strconv.Itoa(port)))
+		}
+	}
+	open, err := probeAll(ctx, targets, tcpWorkers, connects)
+	for _, target := range open {
+		fmt.Println(target)
+	}
+	return err
+}
+
+// probeAll returns the targets that answer, in the order given.
+func probeAll(ctx context.Context, targets []string, workers int, probe func(context.Context, string) (bool, error)) ([]string, error) {
+	answered := make([]bool, len(targets))
+	var group errgroup.Group
 	group.SetLimit(workers)
-	for _, port := range all {
-		group.Go(func() error {
-			open, err := probe(ctx, net.JoinHostPort(addr, strconv.Itoa(port)))
-			if open {
-				mu.Lock()
-				found = append(found, port)
-				mu.Unlock()
-			}
+	for i, target := range targets {
+		group.Go(func() (err error) {
+			answered[i], err = probe(ctx, target)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	err := group.Wait()
+	var open []string
+	for i, target := range targets {
+		if answered[i] {
+			open = append(open, target)
+		}
 	}
-	slices.Sort(found)
-	for _, port := range found {
-		fmt.Println(port)
-	}
-	return nil
+	return open, err
 }
 
 func connects(ctx context.Context, target string) (bool, error) {

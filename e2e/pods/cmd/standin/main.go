@@ -5,8 +5,9 @@
 //	standin upstream ADDR          a resolver that knows every name
 //	standin registry ADDR DIR      an image registry that holds the OCI layouts of DIR
 //	standin tls ADDR [SNI]         prints the common name of the server's certificate
-//	standin hold ADDR SNI SECONDS  keeps a connection busy that long; fails if it breaks
-//	standin scan tcp|udp|known ADDR      prints the ports of ADDR that answer
+//	standin hold ADDR SNI          keeps a connection busy until its input ends; fails if it breaks
+//	standin scan tcp|udp ADDR      prints the ports of ADDR that answer
+//	standin sweep ADDR...          prints ADDR:PORT of every well-known TCP port that answers
 //	standin send ADDR TEXT         sends one datagram
 package main
 
@@ -26,7 +27,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("want serve, upstream, registry, tls, hold, scan or send, and what it needs")
+		return errors.New("want serve, upstream, registry, tls, hold, scan, sweep or send, and what it needs")
 	}
 	switch args[0] {
 	case "serve":
@@ -34,16 +35,15 @@ func run(ctx context.Context, args []string) error {
 	case "upstream":
 		return upstream(args[1])
 	case "registry":
-		return serveRegistry(args[1], append(args[2:], "")[0])
+		return serveRegistry(ctx, args[1], append(args[2:], "")[0])
 	case "tls":
 		return handshake(ctx, args[1], append(args[2:], "")[0])
 	case "hold":
-		if len(args) != 4 {
-			return errors.New("want hold ADDR SNI SECONDS")
-		}
-		return hold(ctx, args[1], args[2], args[3])
+		return hold(ctx, args[1], append(args[2:], "")[0])
 	case "scan":
 		return scan(ctx, args[1], append(args[2:], "")[0])
+	case "sweep":
+		return sweep(ctx, args[1:])
 	case "send":
 		return send(ctx, args[1], append(args[2:], "")[0])
 	default:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,14 +18,18 @@ import (
 
 // serveRegistry serves the OCI layouts of a directory, each under its own
 // name, as an image registry without TLS.
-func serveRegistry(addr, dir string) error {
+func serveRegistry(ctx context.Context, addr, dir string) error {
 	blobs := dir + ".blobs"
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return fmt.Errorf("making the store: %w", err)
 	}
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", addr)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
 	failed := make(chan error, 1)
-	go func() { failed <- http.ListenAndServe(addr, handler) }()
+	go func() { failed <- http.Serve(listener, handler) }()
 	layouts, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		return fmt.Errorf("listing the images: %w", err)

@@ -1,0 +1,93 @@
+package pods
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/e2e/node"
+)
+
+var aliases = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+
+// elsewhere is what the stand-in of an upstream resolver says of every name.
+const elsewhere = "203.0.113.80"
+
+// checkViews asks for every name that oooi answers, by UDP and by TCP, from a VM
+// and from a pod: the VLAN's view leads to the proxy on the VLAN, the pods' to
+// its ClusterIP (behaviours D1 to D5, D8).
+func (l *lab) checkViews(t *testing.T, vmA, vmB *node.VM, clusters ...*hostedCluster) {
+	t.Helper()
+	dns, proxy := l.clusterIP(t, l.namespace, "tenant-vlan100-dns"), l.clusterIP(t, l.namespace, "tenant-vlan100-proxy")
+	want := func(served string) map[string]string {
+		names := map[string]string{"www.example.org": elsewhere}
+		for _, alias := range aliases {
+			names[alias] = served
+		}
+		for _, cluster := range clusters {
+			for _, name := range []string{"api", "api-int", "oauth", "ignition", "konnectivity"} {
+				names[name+"."+cluster.domain()] = served
+			}
+			names["console.apps."+cluster.domain()] = elsewhere // *.apps is off
+			names["nobody."+cluster.domain()] = elsewhere
+		}
+		return names
+	}
+	workers := map[string]string{}
+	for i, vm := range []*node.VM{vmA, vmB} {
+		address, err := vm.Script(t.Context(), `ip -4 -o addr show eth0 | awk '{sub("/.*", "", $4); print $4}'`)
+		require.NoError(t, err)
+		workers[clusters[i].Name+"-worker."+clusters[i].domain()] = strings.TrimSpace(address)
+	}
+	inside := want(proxyIP)
+	maps.Copy(inside, workers)
+	for _, vm := range []*node.VM{vmA, vmB} {
+		l.lookUp(t, vm.Box, "", dnsIP, inside)
+	}
+	outside := want(proxy)
+	maps.Copy(outside, workers)
+	l.lookUp(t, l.nodeOf(t, "standin"), `nsenter -t "$(pgrep -ox standin)" --net`, dns, outside)
+	l.progress.Say("%d names are right in both views", len(inside))
+}
+
+// lookUp asks a server for many names, behind a prefix of the command.
+func (l *lab) lookUp(t *testing.T, box *node.Box, prefix, server string, want map[string]string) {
+	t.Helper()
+	out, err := box.Script(t.Context(), `for name in $NAMES; do for transport in +notcp +tcp; do
+		echo "$name $transport $(`+prefix+` dig +short +time=2 +tries=4 $transport @"$SERVER" "$name" A | grep -v '^;;' | xargs)"
+	done; done`, "SERVER="+server, "NAMES="+strings.Join(slices.Collect(maps.Keys(want)), " "))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 2*len(want))
+	for _, line := range lines {
+		name, answer, _ := strings.Cut(line, " ")
+		_, answer, _ = strings.Cut(answer, " ")
+		require.Equal(t, want[name], answer, "%s says %q", server, line)
+	}
+}
+
+// checkNoWayAcross tries the ways that lead a VM to its own control plane: by
+// alias, by address, without a name, by one that nobody has. None of them ends at
+// the other cluster (behaviours E2, E4, E5).
+func (l *lab) checkNoWayAcross(t *testing.T, vmA, vmB *node.VM) {
+	t.Helper()
+	names := append(slices.Clone(aliases), "", "www.example.org", "api.unknown.clusters.example.com", "kubernetes.default.svc.example.com")
+	tried := 0
+	for own, vm := range map[string]*node.VM{l.a: vmA, l.b: vmB} {
+		for _, port := range []string{"443", "6443"} {
+			for _, name := range names {
+				got, err := vm.Output(t.Context(), l.standin, "tls", proxyIP+":"+port, name)
+				tried++
+				if err != nil {
+					require.Equal(t, "443", port, "%q of %s on 6443: %v", name, own, err)
+					continue
+				}
+				require.True(t, strings.HasPrefix(got, own+"/"), "%q on %s from the VM of %s ends at %s", name, port, own, got)
+			}
+		}
+	}
+	l.progress.Say("none of %d ways leads across", tried)
+}
