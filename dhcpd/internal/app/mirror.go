@@ -24,6 +24,9 @@ const (
 	// bindingsAfter joins bindings of a boot storm into few writes, well
 	// below the 5 s in which each must be mirrored.
 	bindingsAfter = time.Second
+	// problemsAfter is how often a mere change of problems is written: what
+	// anybody can cause on the VLAN must not flood the API server.
+	problemsAfter = 5 * time.Second
 	// figuresAfter is how often mere counters are written.
 	figuresAfter = time.Minute
 	// machinesWithin is how long a new holder waits for the machines to be
@@ -80,14 +83,14 @@ type mirror struct {
 	written   facts // what was written last, figures aside
 	figures   string
 	listed    listing
-	figuresAt time.Time
+	figuresAt time.Time // when anything was written last
 	gen       uint64
 	genAt     time.Time // when gen was seen to differ, zero = it does not
 	said      string
 }
 
 // facts are what the status says, as JSON, but for mere figures.
-type facts struct{ bindings, rest string }
+type facts struct{ bindings, problems, rest string }
 
 // listing is the bindings of one generation of the table: thousands of them are
 // too many to be listed at each turn.
@@ -324,14 +327,22 @@ func (m *mirror) due(agent report.Agent, gen uint64, low bool, now time.Time) bo
 	switch {
 	case m.written == (facts{}) || low:
 		return true
-	case says != m.written && gen == m.gen:
-		return true
-	case says != m.written && now.Sub(m.genAt) >= bindingsAfter:
-		return true
-	case says == m.written && gen != m.gen:
+	case says == m.written:
 		m.gen, m.genAt = gen, time.Time{}
+	case m.changeDue(says, gen, now):
+		return true
 	}
 	return figures != m.figures && now.Sub(m.figuresAt) >= figuresAfter
+}
+
+// changeDue says whether what is not written yet has waited long enough.
+func (m *mirror) changeDue(says facts, gen uint64, now time.Time) bool {
+	mere := says // as written, but for problems
+	mere.problems = m.written.problems
+	if mere == m.written {
+		return now.Sub(m.figuresAt) >= problemsAfter
+	}
+	return gen == m.gen || now.Sub(m.genAt) >= bindingsAfter
 }
 
 func (m *mirror) noteWritten(agent report.Agent, gen uint64, now time.Time) {
@@ -343,10 +354,11 @@ func (m *mirror) noteWritten(agent report.Agent, gen uint64, now time.Time) {
 // split parts what must be written at once from what may wait.
 func (m *mirror) split(agent report.Agent) (facts, string) {
 	pool := agent.Pool
-	agent.Pool, agent.Bindings = nil, nil
-	rest, _ := json.Marshal(agent) // plain structs always encode
+	problems, _ := json.Marshal(agent.Problems) // plain structs always encode
+	agent.Pool, agent.Bindings, agent.Problems = nil, nil, nil
+	rest, _ := json.Marshal(agent)
 	figures, _ := json.Marshal(pool)
-	return facts{bindings: m.listed.json, rest: string(rest)}, string(figures)
+	return facts{bindings: m.listed.json, problems: string(problems), rest: string(rest)}, string(figures)
 }
 
 // farewell mirrors all and names no block, so that a successor has nothing to

@@ -251,6 +251,23 @@ func TestFiguresAreWrittenOnceAMinute(t *testing.T) {
 	require.Equal(t, 39, b.c.agent.Pool.Free)
 }
 
+// behaviour C9: problems that come and go all the time are not written each time.
+func TestProblemsThatNeverRestAreWrittenNowAndThen(t *testing.T) {
+	b := newBench(t)
+	p := b.pod("")
+	b.pass(time.Minute, p)
+	before := b.c.writes
+	for i := range 60 {
+		cfg := *b.cfg
+		cfg.Problems = []config.Problem{{Reason: "InvalidOption", Message: strconv.Itoa(i)}}
+		p.app.cfg.Store(&cfg)
+		b.pass(time.Second, p)
+	}
+	require.LessOrEqual(t, b.c.writes-before, 14, "one in five seconds, and the figures")
+	b.pass(6*time.Second, p)
+	require.Equal(t, []report.Problem{{Reason: "InvalidOption", Message: "59"}}, b.c.agent.Problems)
+}
+
 // behaviour C5: pod and disk are gone. Who had a lease keeps it, mirrored or
 // not, and nobody gets it twice.
 func TestAPodThatLostEverythingGivesNothingTwice(t *testing.T) {

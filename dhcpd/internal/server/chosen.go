@@ -14,9 +14,7 @@ func (s *Server) chosen(m *dhcp.Message, now time.Time) {
 	if m.Type != dhcp.Request || m.Relayed() || !m.ServerID.IsGlobalUnicast() {
 		return
 	}
-	id := m.ServerID.String()
-	if _, known := s.watch.servers[id]; !known && s.limit.allow("chosen", now) {
-		s.opts.Log.Warn("client has chosen another DHCP server", "ip", id, "mac", m.MAC.String())
+	if s.watch.chosen.note(m.ServerID, m.ServerID.String(), now) {
+		s.warn("chosen", now, "client has chosen another DHCP server", "ip", m.ServerID.String(), "mac", m.MAC.String())
 	}
-	s.watch.note(s.watch.servers, id, now)
 }

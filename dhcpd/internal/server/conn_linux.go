@@ -45,6 +45,7 @@ type packet struct {
 	port    uint16 // where it was sent to
 	from    lease.MAC
 	framed  bool // from is known
+	urgent  bool // of the machines' lane
 }
 
 // conn is an open server port. With packet sockets, one for each lane, it sees
@@ -234,7 +235,9 @@ func (c *conn) receive(do func(packet)) error {
 		}
 		room -= n
 		for k := range n {
-			if p, ok := c.packet(k); ok && (p.dst == c.ip || isBroadcast(p.dst) || p.port == clientPort) {
+			p, ok := c.packet(k)
+			p.urgent = c.raw && lane(i) == machines
+			if ok && (p.dst == c.ip || isBroadcast(p.dst) || p.port == clientPort) {
 				do(p)
 			}
 		}

@@ -141,9 +141,7 @@ func (s *Server) another(ip netip.Addr, p *pending, now time.Time) bool {
 	if !s.table.Conflict(ip, p.by, now) {
 		return false
 	}
-	if s.limit.allow("conflict", now) {
-		s.opts.Log.Warn("address is in use by another station", "ip", ip.String(), "mac", p.by.String())
-	}
+	s.warn("conflict", now, "address is in use by another station", "ip", ip.String(), "mac", p.by.String())
 	p.tries++
 	if s.isMachine(p.owner) {
 		return p.tries < machineTries
@@ -195,7 +193,7 @@ func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
 	defer s.mu.Unlock()
 	now := s.opts.Now()
 	if ip == s.cfg.ServerIP {
-		s.watch.note(s.watch.owners, mac.String(), now)
+		s.watch.owners.note(mac, mac.String(), now)
 		return
 	}
 	s.answered(ip, mac, now)
@@ -204,7 +202,7 @@ func (s *Server) seen(c *conn, ip netip.Addr, mac lease.MAC) {
 		return
 	}
 	if !s.claims.believed(mac, ip, now) {
-		s.watch.note(s.watch.liars, mac.String(), now)
+		s.watch.liars.note(mac, mac.String(), now)
 		return
 	}
 	p.by = mac

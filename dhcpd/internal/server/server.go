@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -49,6 +50,7 @@ type Server struct {
 	newcome newcomers
 	limit   limiter
 	naks    bucket
+	rates   map[lease.MAC]*bucket // of machines
 	started bool
 	debug   bool
 	msg     dhcp.Message
@@ -79,10 +81,10 @@ func New(opts Options, cfg *config.Config, records []lease.Record) *Server {
 		cfg:     cfg,
 		allowed: lease.Mode{Allocate: true},
 		probes:  probes{},
+		rates:   map[lease.MAC]*bucket{},
 		probing: make(chan struct{}, 1),
 		debug:   opts.Log.Enabled(context.Background(), slog.LevelDebug),
 	}
-	s.watch.init()
 	s.table.Restore(records, now)
 	s.handler = dhcp.Handler{Config: cfg, Table: s.table, Directory: noMachines{}}
 	if opts.Journal != nil {
@@ -127,6 +129,7 @@ func (s *Server) SetDirectory(d lease.Directory, machines []lease.MAC) {
 	s.handler.Directory = d
 	if !slices.Equal(s.known, machines) {
 		s.known = machines
+		clear(s.rates)
 		if s.conn != nil {
 			if err := s.conn.share(machines); err != nil {
 				s.opts.Log.Warn("socket filter cannot be changed", "err", err)
@@ -247,6 +250,9 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 		s.foreign(p, now)
 		return
 	}
+	if s.unread(p, now) {
+		return
+	}
 	m := &s.msg
 	if err := m.Parse(p.payload); err != nil {
 		s.drop(err, now)
@@ -262,7 +268,7 @@ func (s *Server) packet(c *conn, p packet, now time.Time) {
 		s.probe(c, pending{message: p.payload, owner: m.MAC}, r.IP, now)
 		return
 	}
-	if r.Type == dhcp.Nak && !s.isMachine(m.MAC) && !s.naks.take(now) {
+	if r.Type == dhcp.Nak && !s.isMachine(m.MAC) && !s.naks.take(now, nakRate, nakBurst) {
 		s.opts.Observe(m.Type.String(), outcomeLimited)
 		return
 	}
@@ -295,8 +301,10 @@ func (s *Server) settled(m *dhcp.Message, r dhcp.Result, now time.Time) {
 // note writes the transaction to the log.
 func (s *Server) note(m *dhcp.Message, r dhcp.Result, now time.Time) {
 	if r.Outcome == dhcp.DeclinedTaken || r.Outcome == dhcp.DeclinedKept {
-		s.watch.declined(m.MAC, r, now)
-		s.opts.Log.Warn("client found its address in use", "mac", m.MAC.String(), "ip", r.IP.String(), "reason", string(r.Outcome), "vm", r.VM.String())
+		if r.Outcome == dhcp.DeclinedKept {
+			s.watch.declines.note(m.MAC, fmt.Sprintf("%s of %s (%s)", r.IP, m.MAC, r.VM), now)
+		}
+		s.warn("declined", now, "client found its address in use", "mac", m.MAC.String(), "ip", r.IP.String(), "reason", string(r.Outcome), "vm", r.VM.String())
 		return
 	}
 	if s.debug && !r.New {

@@ -473,13 +473,13 @@ func TestNaksForStrangersAreLimited(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	given := 0
 	for range 5000 {
-		if b.take(begin) {
+		if b.take(begin, nakRate, nakBurst) {
 			given++
 		}
 	}
 	require.Equal(t, nakBurst, given)
-	require.False(t, b.take(begin.Add(time.Millisecond)))
-	require.True(t, b.take(begin.Add(time.Second)))
+	require.False(t, b.take(begin.Add(time.Millisecond), nakRate, nakBurst))
+	require.True(t, b.take(begin.Add(time.Second), nakRate, nakBurst))
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -3,8 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"net/netip"
 	"time"
 
 	"github.com/densityops/oooi/dhcpd/internal/config"
@@ -18,9 +17,6 @@ const (
 	// ownerTime is how long another owner of our address is believed to be
 	// there: it is asked for more often than that.
 	ownerTime = 30 * time.Second
-	// maxSeen bounds what is remembered of a VLAN where anybody can send
-	// anything.
-	maxSeen = 16
 	// maxNewcomers bounds the clients that are left to ask again.
 	maxNewcomers = 8192
 	// retryAfter is the least time between a newcomer's first message and
@@ -33,41 +29,12 @@ var errSpoofed = errors.New("frame and message have different hardware addresses
 
 // watch remembers what was seen on the VLAN that a person should know.
 type watch struct {
-	servers  map[string]time.Time // other DHCP servers
-	owners   map[string]time.Time // other stations with our address
-	declines map[string]time.Time // machines' addresses that were declined
-	liars    map[string]time.Time // stations that answer for every address
-	lost     []string             // relays that no route leads to
-}
-
-func (w *watch) init() {
-	w.servers, w.owners, w.declines, w.liars = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
-}
-
-// note remembers key, if there is room.
-func (w *watch) note(m map[string]time.Time, key string, now time.Time) {
-	if _, ok := m[key]; ok || len(m) < maxSeen {
-		m[key] = now
-	}
-}
-
-func (w *watch) declined(mac lease.MAC, r dhcp.Result, now time.Time) {
-	if r.Outcome == dhcp.DeclinedKept {
-		w.note(w.declines, fmt.Sprintf("%s of %s (%s)", r.IP, mac, r.VM), now)
-	}
-}
-
-func recent(m map[string]time.Time, now time.Time, age time.Duration) []string {
-	var out []string
-	for k, t := range m {
-		if now.Sub(t) > age {
-			delete(m, k)
-			continue
-		}
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+	servers  sightings[lease.MAC]  // other DHCP servers
+	chosen   sightings[netip.Addr] // those that clients say they have chosen
+	owners   sightings[lease.MAC]  // other stations with our address
+	declines sightings[lease.MAC]  // machines whose addresses were declined
+	liars    sightings[lease.MAC]  // stations that answer for every address
+	lost     []string              // relays that no route leads to
 }
 
 // foreign notices a message that only servers send.
@@ -77,10 +44,9 @@ func (s *Server) foreign(p packet, now time.Time) {
 		return
 	}
 	s.opts.Observe(typ.String(), "from_other_server")
-	if _, known := s.watch.servers[id.String()]; !known {
-		s.opts.Log.Warn("another DHCP server is on the network", "ip", id.String(), "mac", p.from.String())
+	if s.watch.servers.note(p.from, id.String(), now) {
+		s.warn("foreign", now, "another DHCP server is on the network", "ip", id.String(), "mac", p.from.String())
 	}
-	s.watch.note(s.watch.servers, id.String(), now)
 }
 
 // Problems lists what was noticed and is still so.
@@ -92,17 +58,17 @@ func (s *Server) Problems() []config.Problem {
 	add := func(reason, message string) {
 		out = append(out, config.Problem{Reason: reason, Message: message})
 	}
-	if l := recent(s.watch.servers, now, remember); len(l) > 0 {
-		add("ForeignDHCPServer", "another DHCP server answers on this network: "+strings.Join(l, ", "))
+	if l := listed(append(s.watch.servers.recent(now, remember), s.watch.chosen.recent(now, remember)...)); l != "" {
+		add("ForeignDHCPServer", "another DHCP server answers on this network: "+l)
 	}
-	if l := recent(s.watch.owners, now, ownerTime); len(l) > 0 {
-		add("ServerAddressConflict", fmt.Sprintf("another station has the address %s: %s", s.cfg.ServerIP, strings.Join(l, ", ")))
+	if l := listed(s.watch.owners.recent(now, ownerTime)); l != "" {
+		add("ServerAddressConflict", fmt.Sprintf("another station has the address %s: %s", s.cfg.ServerIP, l))
 	}
-	if l := recent(s.watch.declines, now, remember); len(l) > 0 {
-		add("AddressDeclined", "machines found their addresses in use by another station: "+strings.Join(l, ", "))
+	if l := listed(s.watch.declines.recent(now, remember)); l != "" {
+		add("AddressDeclined", "machines found their addresses in use by another station: "+l)
 	}
-	if l := recent(s.watch.liars, now, remember); len(l) > 0 {
-		add("AddressProbesAnswered", "these stations answer for more addresses than they can have, and are not believed: "+strings.Join(l, ", "))
+	if l := listed(s.watch.liars.recent(now, remember)); l != "" {
+		add("AddressProbesAnswered", "these stations answer for more addresses than they can have, and are not believed: "+l)
 	}
 	if s.table.Disputed() {
 		add("AddressProbesAnswered", "too many addresses are said to be in use by others, so known machines get theirs unprobed")
@@ -120,16 +86,14 @@ func (s *Server) Problems() []config.Problem {
 func (s *Server) otherOwner() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(recent(s.watch.owners, s.opts.Now(), ownerTime)) > 0
+	return len(s.watch.owners.recent(s.opts.Now(), ownerTime)) > 0
 }
 
 // drop counts a message that is not answered whatever it says, and logs one
 // of each kind now and then.
 func (s *Server) drop(err error, now time.Time) {
 	s.opts.Observe("malformed", reasonOf(err))
-	if s.limit.allow(err.Error(), now) {
-		s.opts.Log.Warn("message dropped", "reason", reasonOf(err), "err", err)
-	}
+	s.warn(err.Error(), now, "message dropped", "reason", reasonOf(err), "err", err)
 }
 
 func reasonOf(err error) string {
@@ -154,44 +118,6 @@ func reasonOf(err error) string {
 		return "hops"
 	}
 	return "other"
-}
-
-// A NAK is a broadcast that every machine has to look at, and anybody can ask
-// for one. Strangers get this many a second, and a burst of them; who gets none
-// asks again.
-const (
-	nakRate  = 100
-	nakBurst = 500
-)
-
-// bucket is a token bucket.
-type bucket struct {
-	tokens float64
-	last   time.Time
-}
-
-func (b *bucket) take(now time.Time) bool {
-	b.tokens = min(nakBurst, b.tokens+nakRate*now.Sub(b.last).Seconds())
-	b.last = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}
-
-// limiter lets one log line of a kind pass every ten seconds.
-type limiter struct{ last map[string]time.Time }
-
-func (l *limiter) allow(kind string, now time.Time) bool {
-	if l.last == nil {
-		l.last = map[string]time.Time{}
-	}
-	if t, ok := l.last[kind]; ok && now.Sub(t) < 10*time.Second {
-		return false
-	}
-	l.last[kind] = now
-	return true
 }
 
 // newcomers remembers, in two generations, clients that were first seen a
