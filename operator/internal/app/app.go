@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +34,9 @@ import (
 	"github.com/densityops/oooi/operator/internal/controller/workload"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/hosted"
+	"github.com/densityops/oooi/operator/internal/lead"
 	oooimetrics "github.com/densityops/oooi/operator/internal/metrics"
+	"github.com/densityops/oooi/operator/internal/reach"
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
@@ -47,40 +49,9 @@ type App struct {
 	keeper   *agent.Keeper
 	kinds    *kinds.Registry
 	rollouts *workload.Rollouts
-	life     *forLife
-}
-
-// Run builds the operator and runs it until the context ends.
-func Run(ctx context.Context, o Options) error {
-	config, err := loadConfig(o)
-	if err != nil {
-		return err
-	}
-	a, err := New(ctx, config, o)
-	if err != nil {
-		return err
-	}
-	return a.Run(ctx)
-}
-
-// Client limits: priority and fairness of the API server is what really limits.
-const (
-	clientQPS   = 300
-	clientBurst = 600
-)
-
-func loadConfig(o Options) (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	if o.Kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	} else {
-		config, err = rest.InClusterConfig()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
-	}
-	return config, nil
+	api      *reach.Server
+	lock     resourcelock.Interface // nil: nobody is asked who leads
+	life     *lead.Life
 }
 
 // New wires the operator.
@@ -89,9 +60,11 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	log := logr.FromSlogHandler(o.Logger.Handler())
 	ctrl.SetLogger(log)
 	a := &App{options: o}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = clientQPS, clientBurst
-	config.UserAgent = "oooi-operator/" + Version
+	again := newBroadcast(5)
+	config, err := a.connect(ctx, config, func() { again.send(0, 1, 2, 3, 4) })
+	if err != nil {
+		return nil, err
+	}
 	var set *oooimetrics.Set
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return counted{next: next, wrote: func(verb, resource string) {
@@ -104,7 +77,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.manager, err = ctrl.NewManager(config, a.managerOptions(config, scheme, log))
+	a.manager, err = ctrl.NewManager(config, a.managerOptions(scheme, log))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
@@ -120,7 +93,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
-	again := newBroadcast(5)
 	a.kinds.OnChange(func() { again.send(0, 1, 2, 3, 4) })
 	if err := a.serveAgents(ctx, again); err != nil {
 		return nil, err
@@ -135,7 +107,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	return a, a.complete(again)
 }
 
-// complete adds what runs beside the controllers, and the probes.
+// complete adds what runs beside the controllers.
 func (a *App) complete(again *broadcast) error {
 	parts := []manager.Runnable{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, a.manager.GetClient()}}
 	if a.life != nil {
@@ -146,7 +118,7 @@ func (a *App) complete(again *broadcast) error {
 			return fmt.Errorf("adding a part: %w", err)
 		}
 	}
-	return a.probes()
+	return nil
 }
 
 // serveAgents opens the hub: its certificate, its snapshots and its port.

@@ -3,6 +3,8 @@ package app
 import (
 	"net/http"
 	"strings"
+
+	"github.com/densityops/oooi/operator/internal/lead"
 )
 
 // counted counts the requests that write.
@@ -13,12 +15,8 @@ type counted struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		// A review is a question: it stores nothing.
-		if resource := resourceOf(r.URL.Path); !strings.HasSuffix(resource, "reviews") {
-			c.wrote(r.Method, resource)
-		}
+	if lead.Stores(r) {
+		c.wrote(r.Method, resourceOf(r.URL.Path))
 	}
 	return c.next.RoundTrip(r)
 }

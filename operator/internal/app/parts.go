@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -20,16 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/lead"
 )
 
 // Scheme knows every type that the operator reads or writes.
@@ -57,7 +55,7 @@ const leaderLock = "oooi-operator"
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // managerOptions: caches, metrics, probes and leader.
-func (a *App) managerOptions(config *rest.Config, scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
+func (a *App) managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 	o := a.options
 	m := server.Options{BindAddress: o.MetricsBindAddress}
 	if o.MetricsSecure {
@@ -73,33 +71,21 @@ func (a *App) managerOptions(config *rest.Config, scheme *runtime.Scheme, log lo
 	out := ctrl.Options{
 		Controller: ctrlconfig.Controller{SkipNameValidation: &repeatable},
 		Scheme:     scheme, Logger: log, Metrics: m, Cache: cacheOptions(),
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
-		HealthProbeBindAddress:        o.HealthProbeBindAddress,
-		LeaderElection:                o.LeaderElect == LeaderLease,
-		LeaderElectionID:              leaderLock,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
+		HealthProbeBindAddress: "0", // the probes are answered before there is a manager
 	}
-	if o.LeaderElect == LeaderLife {
-		a.life = &forLife{options: o, config: config}
-		out.LeaderElection, out.LeaderElectionResourceLockInterface = true, a.life
+	if a.lock != nil {
+		out.LeaderElection, out.LeaderElectionReleaseOnCancel, out.LeaderElectionResourceLockInterface = true, true, a.lock
+		duration, window, retry := lead.Duration, lead.Window, lead.Retry
+		out.LeaseDuration, out.RenewDeadline, out.RetryPeriod = &duration, &window, &retry
 	}
 	return out
 }
 
-// probes: alive while the process answers, ready once agents can be served.
-func (a *App) probes() error {
-	if err := a.manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding a probe: %w", err)
-	}
-	err := a.manager.AddReadyzCheck("hub", func(*http.Request) error {
-		_, err := a.keeper.Certificate()
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("adding a probe: %w", err)
-	}
-	return nil
+// ready: agents can be served.
+func (a *App) ready() error {
+	_, err := a.keeper.Certificate()
+	return err
 }
 
 // hubIP is the ClusterIP of the hub's Service: the DNS pod cannot look it up.

@@ -102,9 +102,14 @@ func StartOperator(t testing.TB, config *rest.Config, options app.Options) *Oper
 
 // Stop ends the operator and gives what it ended with.
 func (o *Operator) Stop() error {
+	o.stop()
+	return o.Wait()
+}
+
+// Wait gives what the operator has ended with, once.
+func (o *Operator) Wait() error {
 	var err error
 	o.once.Do(func() {
-		o.stop()
 		select {
 		case err = <-o.done:
 		case <-time.After(30 * time.Second):

@@ -1,12 +1,15 @@
 package testenv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +72,10 @@ func Start(manager bool) (*Env, error) {
 		ControlPlaneStartTimeout: time.Minute, ControlPlaneStopTimeout: 20 * time.Second,
 	}}
 	server := e.env.ControlPlane.GetAPIServer()
+	server.CertDir = filepath.Join(dir, "server") // it outlives a stop
+	if err := os.Mkdir(server.CertDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
 	// Room for the Services of a thousand control planes.
 	server.Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
 	server.Configure().Set("enable-priority-and-fairness", "false")
@@ -119,6 +126,38 @@ func (e *Env) Stop() {
 		fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
 	}
 	_ = os.RemoveAll(e.dir)
+}
+
+// StopServer kills the API server; etcd runs on.
+func (e *Env) StopServer() error {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return fmt.Errorf("looking for the API server: %w", err)
+	}
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		// Its directory of certificates tells it from those of other tests.
+		if err != nil || !bytes.Contains(text, []byte(e.env.ControlPlane.GetAPIServer().CertDir+"\x00")) || !bytes.Contains(text, []byte("kube-apiserver")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", line, err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("killing the API server: %w", err)
+		}
+		return nil
+	}
+	return errors.New("the API server does not run")
+}
+
+// StartServer brings it back, with the same port and the same keys.
+func (e *Env) StartServer() error {
+	if err := e.env.ControlPlane.GetAPIServer().Start(); err != nil {
+		return fmt.Errorf("starting the API server: %w", err)
+	}
+	return nil
 }
 
 // startManager runs kube-controller-manager.

@@ -1,0 +1,325 @@
+package lead
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// pass lets time go by, in a bubble of synctest.
+func pass(d time.Duration) { <-time.After(d) }
+
+var errAway = errors.New("connection refused")
+
+// store is one Lease on an API server.
+type store struct {
+	record  *resourcelock.LeaderElectionRecord
+	version int
+}
+
+// lock is a candidate's view of it, which may be cut off.
+type lock struct {
+	store    *store
+	identity string
+	seen     int
+	cut      error
+}
+
+// Get implements resourcelock.Interface.
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.cut != nil {
+		return nil, nil, l.cut
+	}
+	if l.store.record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{}, "lease")
+	}
+	l.seen = l.store.version
+	return l.store.record, []byte(l.store.record.HolderIdentity + l.store.record.RenewTime.String()), nil
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error { return l.put(r) }
+
+// Update implements resourcelock.Interface.
+func (l *lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.cut == nil && l.seen != l.store.version {
+		return apierrors.NewConflict(schema.GroupResource{}, "lease", errors.New("changed"))
+	}
+	return l.put(r)
+}
+
+func (l *lock) put(r resourcelock.LeaderElectionRecord) error {
+	if l.cut != nil {
+		return l.cut
+	}
+	l.store.record, l.store.version = &r, l.store.version+1
+	l.seen = l.store.version
+	return nil
+}
+
+func (l *lock) RecordEvent(string) {}
+func (l *lock) Identity() string   { return l.identity }
+func (l *lock) Describe() string   { return "the lease" }
+
+// candidate runs client-go's elector on a Lease.
+type candidate struct {
+	lock *lock
+	term *Term
+	log  *bytes.Buffer
+	lost chan struct{}
+	stop context.CancelFunc
+}
+
+func run(t *testing.T, s *store, identity string) *candidate {
+	t.Helper()
+	c := &candidate{lock: &lock{store: s, identity: identity}, term: NewTerm(), log: &bytes.Buffer{}, lost: make(chan struct{})}
+	lease := &Lease{Interface: c.lock, term: c.term, log: slog.New(slog.NewTextHandler(c.log, nil))}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lease, LeaseDuration: Duration, RenewDeadline: Window, RetryPeriod: Retry, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	go func() {
+		elector.Run(ctx)
+		close(c.lost)
+	}()
+	return c
+}
+
+func (c *candidate) mayWrite(t *testing.T) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	return c.term.Sure(ctx) == nil
+}
+
+func (c *candidate) ended() bool {
+	select {
+	case <-c.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// An outage of any length ends no leader, and nothing is written in doubt.
+func TestALeaderOutlivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := run(t, &store{}, "a")
+		resumed := 0
+		c.term.OnResume(func() { resumed++ })
+		pass(time.Minute)
+		require.True(t, c.mayWrite(t))
+		c.lock.cut = errAway
+		pass(Window + Retry)
+		require.False(t, c.mayWrite(t))
+		pass(time.Hour)
+		require.False(t, c.mayWrite(t))
+		require.False(t, c.ended())
+		require.Equal(t, 1, strings.Count(c.log.String(), "cannot be renewed"), c.log.String())
+		c.lock.cut = nil
+		pass(2 * Retry)
+		require.True(t, c.mayWrite(t))
+		require.Equal(t, 1, resumed)
+		c.stop()
+		<-c.lost
+		require.Empty(t, c.lock.store.record.HolderIdentity, "it is released at the end")
+		require.ErrorIs(t, c.term.Sure(t.Context()), errStopping, "and nothing is written after that")
+	})
+}
+
+// At no moment may two write, whoever is cut off when; who has lost ends.
+func TestThereAreNeverTwoLeaders(t *testing.T) {
+	for _, away := range []time.Duration{time.Second, 9 * time.Second, 11 * time.Second, 14 * time.Second, 16 * time.Second, 20 * time.Second, 3 * time.Minute} {
+		t.Run(away.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &store{}
+				a := run(t, s, "a")
+				pass(time.Second)
+				b := run(t, s, "b")
+				pass(time.Minute)
+				leads := func(c *candidate) bool { return s.record.HolderIdentity == c.lock.identity && c.mayWrite(t) }
+				require.True(t, leads(a))
+				a.lock.cut = errAway
+				start := time.Now()
+				for time.Since(start) < away+time.Minute {
+					if time.Since(start) >= away {
+						a.lock.cut = nil
+					}
+					// b has no term before it leads, and then nothing holds it up.
+					require.False(t, a.mayWrite(t) && leads(b), "%s after the cut two may write", time.Since(start))
+					pass(100 * time.Millisecond)
+				}
+				require.NotEqual(t, leads(a), leads(b), "one leads in the end")
+				require.Equal(t, leads(b), a.ended(), "who has lost the lock ends, who has not does not")
+				b.stop()
+				<-b.lost
+				a.stop()
+				<-a.lost
+			})
+		})
+	}
+}
+
+// What somebody else holds is not released by who ends.
+func TestWhoEndsReleasesOnlyItsOwn(t *testing.T) {
+	s := &store{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "b"}}
+	l := &Lease{Interface: &lock{store: s, identity: "a"}, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
+	_, _, err := l.Get(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{}))
+	require.Equal(t, "b", s.record.HolderIdentity)
+}
+
+// What the API server has said is believed at once: only silence is waited out.
+func TestARefusalIsNoOutage(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{name: "nobody answers", err: errAway},
+		{name: "it takes too long", err: context.DeadlineExceeded},
+		{name: "it cannot now", err: apierrors.NewServiceUnavailable("etcd")},
+		{name: "it has too much to do", err: apierrors.NewTooManyRequestsError("later")},
+		{name: "the rights are gone", err: apierrors.NewForbidden(schema.GroupResource{}, "lease", errAway), want: true},
+		{name: "somebody else has changed it", err: apierrors.NewConflict(schema.GroupResource{}, "lease", errAway), want: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &store{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "a"}}
+			inner := &lock{store: s, identity: "a"}
+			l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
+			_, _, err := l.Get(t.Context())
+			require.NoError(t, err)
+			inner.cut = tc.err
+			err = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"})
+			require.Equal(t, tc.want, err != nil)
+		})
+	}
+}
+
+// A candidate is never told that it leads for want of an answer.
+func TestACandidateDoesNotBecomeLeaderInAnOutage(t *testing.T) {
+	s := &store{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "b"}}
+	inner := &lock{store: s, identity: "a"}
+	l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
+	_, _, err := l.Get(t.Context())
+	require.NoError(t, err)
+	inner.cut = errAway
+	require.ErrorIs(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}), errAway)
+}
+
+// count answers every request, and counts.
+type count int
+
+// RoundTrip implements http.RoundTripper.
+func (c *count) RoundTrip(*http.Request) (*http.Response, error) {
+	*c++
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// Reads and questions pass in doubt, writes do not, and none is lost.
+func TestOnlyWritesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, sent := NewTerm(), count(0)
+		gate := term.Through(&sent)
+		send := func(method, path string) <-chan error {
+			r, err := http.NewRequestWithContext(t.Context(), method, "https://api.example.com"+path, http.NoBody)
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				resp, err := gate.RoundTrip(r)
+				if err == nil {
+					err = resp.Body.Close()
+				}
+				done <- err
+			}()
+			return done
+		}
+		require.NoError(t, <-send(http.MethodPatch, "/x"), "before there is a term")
+		term.Renewed(time.Now())
+		require.NoError(t, <-send(http.MethodPatch, "/x"))
+		pass(Window)
+		require.NoError(t, <-send(http.MethodGet, "/x"))
+		require.NoError(t, <-send(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews"))
+		waits := send(http.MethodPatch, "/x")
+		pass(time.Hour)
+		require.Empty(t, waits)
+		term.Renewed(time.Now())
+		require.NoError(t, <-waits)
+		require.Equal(t, count(5), sent)
+	})
+}
+
+// A leader for life outlives an outage, and ends when its lock is taken away.
+func TestALeaderForLifeLooksAfterItsLock(t *testing.T) {
+	t.Setenv("POD_NAME", "operator-a")
+	held := func(by string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "oooi-system", Name: "oooi-operator", OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: by}},
+		}}
+	}
+	for _, tc := range []struct {
+		name string
+		then func(*testing.T, client.Client)
+	}{
+		{name: "the lock is deleted", then: func(t *testing.T, c client.Client) {
+			t.Helper()
+			require.NoError(t, c.Delete(t.Context(), held("operator-a")))
+		}},
+		{name: "another pod has it", then: func(t *testing.T, c client.Client) {
+			t.Helper()
+			require.NoError(t, c.Update(t.Context(), held("operator-b")))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var cut error
+				c := fake.NewClientBuilder().WithObjects(held("operator-a")).WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+						if cut != nil {
+							return cut
+						}
+						return w.Get(ctx, key, o, opts...)
+					},
+				}).Build()
+				term := NewTerm()
+				l := NewLife(nil, "oooi-system", "oooi-operator", term, slog.New(slog.DiscardHandler))
+				term.Renewed(time.Now())
+				done := make(chan error, 1)
+				go func() { done <- l.keep(t.Context(), c) }()
+				sure := (&candidate{term: term}).mayWrite
+				pass(time.Minute)
+				require.True(t, sure(t))
+				cut = errAway
+				pass(time.Hour)
+				require.False(t, sure(t))
+				require.Empty(t, done)
+				cut = nil
+				pass(2 * Retry)
+				require.True(t, sure(t))
+				tc.then(t, c)
+				require.ErrorIs(t, <-done, ErrLockLost)
+			})
+		})
+	}
+}
