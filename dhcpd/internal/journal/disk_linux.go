@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,7 +22,7 @@ func (d directory) Create(name string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{File: f, dir: d}, nil
 }
 
 func (d directory) Replace(from, to, keep string) error {
@@ -44,6 +46,20 @@ func (d directory) Replace(from, to, keep string) error {
 }
 
 // osFile syncs data alone: the length does not change between rewrites.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	dir directory
+}
+
+// Lost compares the open file with the one that has the journal's name. Where
+// that cannot be told, nothing is lost.
+func (f osFile) Lost() bool {
+	there, err := os.Stat(f.dir.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	ours, oerr := f.Stat()
+	return err == nil && oerr == nil && !os.SameFile(there, ours)
+}
 
 func (f osFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }

@@ -114,6 +114,13 @@ func (j *Journal) Err() error { return j.err }
 // Large says whether Compact is worth its while.
 func (j *Journal) Large() bool { return j.end > compactAt && j.end > 2*j.base }
 
+// Lost says that the file is no longer where it is looked for at a start: it was
+// deleted or replaced, and what is written to it nobody will read.
+func (j *Journal) Lost() bool {
+	f, ok := j.file.(interface{ Lost() bool })
+	return ok && f.Lost()
+}
+
 // Commit appends records. When it returns nil they are on disk.
 func (j *Journal) Commit(records []lease.Record) error {
 	if j.err != nil {

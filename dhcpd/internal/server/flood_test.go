@@ -11,6 +11,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/densityops/oooi/dhcpd/internal/journal"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
 
@@ -25,9 +26,14 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
+	return newDeskOn(t, nil)
+}
+
+func newDeskOn(t *testing.T, j *journal.Journal) *desk {
+	t.Helper()
 	d := &desk{now: time.Now(), counts: map[string]int{}}
 	d.Server = New(Options{
-		Log: slog.New(slog.NewJSONHandler(&d.out, nil)), Now: func() time.Time { return d.now },
+		Log: slog.New(slog.NewJSONHandler(&d.out, nil)), Journal: j, Now: func() time.Time { return d.now },
 		Observe: func(typ, outcome string) { d.counts[typ+" "+outcome]++ },
 	}, configure(t, nil), nil)
 	d.sockets = &conn{ip: d.cfg.ServerIP, raw: true, frames: newBatch(batchSize + 1), datagrams: newBatch(batchSize + 1)}

@@ -188,8 +188,8 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // look ends the session when the address has moved to another device, or the
-// device was made anew, and keeps asking who else has our address and whether
-// routes lead to all relays.
+// device was made anew, follows its MTU, and keeps asking who else has our
+// address and whether routes lead to all relays.
 func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 	for wait(ctx, lookEvery) == nil {
 		dev, err := FindDevice(s.serverIP())
@@ -198,6 +198,8 @@ func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 			return err
 		case dev.Index != c.dev.Index || dev.MAC != c.dev.MAC || s.serverIP() != ip:
 			return errDeviceChanged
+		case dev.MTU != s.Device().MTU:
+			s.follow(dev)
 		}
 		if c.arp != nil {
 			c.arp.ask(unspecified, ip)
@@ -205,6 +207,14 @@ func (s *Server) look(ctx context.Context, c *conn, ip netip.Addr) error {
 		s.checkRelays(c, dev)
 	}
 	return nil
+}
+
+// follow takes over that the device is not as it was.
+func (s *Server) follow(dev Device) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.device.Store(&dev)
+	s.handler.Config = s.fitting()
 }
 
 func (s *Server) listenARP(ctx context.Context, c *conn) error {

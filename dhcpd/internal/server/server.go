@@ -51,12 +51,12 @@ type Server struct {
 	limit   limiter
 	naks    bucket
 	rates   map[lease.MAC]*bucket // of machines
-	started bool
 	debug   bool
 	msg     dhcp.Message
 	fresh   []lease.Binding // new ones of this batch
 	wall    time.Duration
 	mended  time.Time
+	broken  bool // the journal is, and that was logged
 
 	serving atomic.Bool
 	asked   atomic.Bool
@@ -180,10 +180,7 @@ func (s *Server) commit() bool {
 	if j.Large() && j.Err() == nil {
 		s.compact()
 	} else {
-		before := j.Err()
-		if err := j.Commit(s.records); err != nil && before == nil {
-			s.opts.Log.Error("lease journal cannot be written to; new clients get no address", "err", err)
-		}
+		s.judge(j.Commit(s.records), "written to")
 	}
 	if j.Err() == nil {
 		s.given()
@@ -208,15 +205,19 @@ func (s *Server) given() {
 
 // compact rewrites the journal, which also mends it.
 func (s *Server) compact() {
-	before := s.opts.Journal.Err()
-	err := s.opts.Journal.Compact(s.table.Records())
+	s.judge(s.opts.Journal.Compact(s.table.Records()), "rewritten")
+	s.setMode()
+}
+
+// judge logs when the journal breaks, be it at the start, and when it is mended.
+func (s *Server) judge(err error, what string) {
 	switch {
-	case err != nil && before == nil:
-		s.opts.Log.Error("lease journal cannot be rewritten; new clients get no address", "err", err)
-	case err == nil && before != nil && s.started:
+	case err != nil && !s.broken:
+		s.opts.Log.Error("lease journal cannot be "+what+"; new clients get no address", "err", err)
+	case err == nil && s.broken:
 		s.opts.Log.Info("lease journal is writable again")
 	}
-	s.setMode()
+	s.broken = err != nil
 }
 
 // Tick does what is due by time; call it every second.
@@ -224,7 +225,6 @@ func (s *Server) Tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opts.Now()
-	s.started = true
 	s.table.Tick(now)
 	s.commit()
 	j := s.opts.Journal
@@ -238,8 +238,12 @@ func (s *Server) Tick() {
 		j.SetWall(w)
 		s.compact()
 	}
-	if j.Err() != nil && now.Sub(s.mended) >= 5*time.Second {
+	switch {
+	case j.Err() != nil && now.Sub(s.mended) >= 5*time.Second:
 		s.mended = now
+		s.compact()
+	case j.Err() == nil && j.Lost():
+		s.opts.Log.Warn("lease journal is gone from its place; it is written anew")
 		s.compact()
 	}
 }
