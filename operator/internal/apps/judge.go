@@ -112,7 +112,7 @@ func olmFault(o Observed, pkg string) (plan.Reason, bool) {
 // serve brings the pool, the advertisement and the Service, and reads the
 // endpoint.
 func (w Wanted) serve(o Observed) Decision {
-	lb, foreign := w.metalLB(o)
+	lb, foreign := w.ServingMetalLB(o)
 	class := Class
 	if foreign {
 		class = lb.Class
@@ -215,8 +215,9 @@ func Remove(w Wanted, o Observed) []v1alpha1.AppliedObject {
 	return out
 }
 
-// metalLB is the MetalLB that serves, and whether somebody else made it.
-func (w Wanted) metalLB(o Observed) (MetalLB, bool) {
+// ServingMetalLB is the MetalLB that serves our pool, which lies in its namespace,
+// and whether somebody else made it. Where there is none yet it is where ours will be.
+func (w Wanted) ServingMetalLB(o Observed) (MetalLB, bool) {
 	for _, m := range o.MetalLBs {
 		if !m.Ours {
 			return m, true

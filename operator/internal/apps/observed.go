@@ -62,7 +62,8 @@ type Observed struct {
 	KindsServed bool
 	// MetalLBs are the MetalLB objects of every namespace.
 	MetalLBs []MetalLB
-	// Speaker is nil where MetalLB's namespace has no DaemonSet of that name.
+	// Speaker is nil where the namespace of the MetalLB that serves our pool has no
+	// DaemonSet of that name.
 	Speaker *Speaker
 	// ForeignPools: an IPAddressPool that we did not make exists.
 	ForeignPools bool

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metallbv1beta1 "go.universe.tf/metallb/api/v1beta1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,20 +215,7 @@ func TestASpeakerThatDoesNotRunIsNamed(t *testing.T) {
 	c, a := installed(t)
 	c.ensure(t, a, "Pending", v1alpha1.ReasonWaitingForExternalIP)
 	c.assign(t, "192.0.2.200")
-	labels := map[string]string{"component": "speaker"}
-	speaker := &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-operators", Name: "speaker"},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "speaker", Image: "speaker"}}},
-			},
-		},
-	}
-	require.NoError(t, c.Client.Create(t.Context(), speaker))
-	speaker.Status.DesiredNumberScheduled = 2
-	require.NoError(t, c.Client.Status().Update(t.Context(), speaker))
+	speaker := c.speakers(t, "openshift-operators", 0)
 	c.ensure(t, a, "Degraded", v1alpha1.ReasonSpeakerNotRunning)
 	require.Contains(t, a.Status.AppsIngressStatus.Message, "openshift-operators/speaker of the hosted cluster has 0 of 2 pods ready")
 	require.Equal(t, v1alpha1.IPv4("192.0.2.200"), a.Status.AppsIngressStatus.ExternalIP)

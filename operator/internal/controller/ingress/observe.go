@@ -181,14 +181,15 @@ func (o observer) unpackedFrom(ctx context.Context, key client.ObjectKey, source
 	return owner != nil && owner.Kind == operatorsv1alpha1.CatalogSourceKind && owner.Name == source, nil
 }
 
-// speaker is MetalLB's, beside the MetalLB object that makes it: "speaker", or a
-// Helm release's name before it.
+// speaker is that of the MetalLB that serves our pool, beside the object that
+// makes it: "speaker", or a Helm release's name before it.
 func (o observer) speaker(ctx context.Context, seen *apps.Observed) error {
 	if len(seen.MetalLBs) == 0 {
 		return nil
 	}
 	list := &appsv1.DaemonSetList{}
-	if err := o.hosted.List(ctx, list, client.InNamespace(seen.MetalLBs[0].Namespace), client.Limit(maxListed)); err != nil {
+	lb, _ := o.wanted.ServingMetalLB(*seen)
+	if err := o.hosted.List(ctx, list, client.InNamespace(lb.Namespace), client.Limit(maxListed)); err != nil {
 		return fmt.Errorf("listing DaemonSets: %w", err)
 	}
 	for _, d := range list.Items {
