@@ -127,10 +127,23 @@ type AppsMetalLB struct {
 	// l2AdvertisementName defaults to "advertise-<addressPoolName>".
 	// +optional
 	L2AdvertisementName ObjectName `json:"l2AdvertisementName,omitempty"`
+	// gratuitousARPInterval is how often MetalLB's speakers announce the address
+	// anew, 1s to 1h, for switches that forget sooner than neighbours do; without
+	// it they announce on changes only. It is spec.speakerGratuitousARPInterval of
+	// the MetalLB that oooi makes, where the hosted cluster's metallb-operator knows
+	// that field; elsewhere it is without effect, and the status says so.
+	// +optional
+	GratuitousARPInterval ARPInterval `json:"gratuitousARPInterval,omitempty"`
 	// +optional
 	// +kubebuilder:default={}
 	Operator AppsMetalLBOperator `json:"operator,omitzero"`
 }
+
+// ARPInterval is a Go duration in whole seconds.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="gratuitousARPInterval must be a duration in whole seconds between 1s and 1h, such as 1m"
+type ARPInterval string
 
 // AppsMetalLBOperator is where MetalLB's operator comes from.
 type AppsMetalLBOperator struct {

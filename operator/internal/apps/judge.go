@@ -133,7 +133,7 @@ func (w Wanted) serve(o Observed) Decision {
 		s = nil
 	}
 	if !foreign {
-		d.Apply = append(d.Apply, w.metalLBObject(lb.Namespace))
+		d.Apply = append(d.Apply, w.metalLBObject(lb.Namespace, o.ARPIntervalServed))
 	}
 	d.Apply = append(d.Apply, w.pool(lb.Namespace), w.advertisement(lb.Namespace), w.service(class))
 	if len(o.HubMirrors) > 0 {
@@ -142,7 +142,25 @@ func (w Wanted) serve(o Observed) Decision {
 		d.Endpoint = w.keepInPool(d.Endpoint)
 		return d
 	}
-	return announced(w.endpoint(d, s, foreign && lb.Class == ""), o.Speaker)
+	return announced(w.noted(w.endpoint(d, s), lb, foreign, o), o.Speaker)
+}
+
+// noted adds what a person should know although *.apps is served.
+func (w Wanted) noted(d Decision, lb MetalLB, foreign bool, o Observed) Decision {
+	if d.Phase != v1alpha1.AppsPhaseReady {
+		return d
+	}
+	if foreign && lb.Class == "" {
+		d.Message += "; the MetalLB of the hosted cluster has no loadBalancerClass, so the management cluster may answer the Service too"
+	}
+	switch interval := w.Spec.MetalLB.GratuitousARPInterval; {
+	case interval == "":
+	case foreign:
+		d.Message += fmt.Sprintf("; appsIngress.metallb.gratuitousARPInterval has no effect: MetalLB %s/%s is somebody else's", lb.Namespace, lb.Name)
+	case !o.ARPIntervalServed:
+		d.Message += "; appsIngress.metallb.gratuitousARPInterval has no effect: the hosted cluster's metallb-operator has no spec." + FieldARPInterval
+	}
+	return d
 }
 
 // announced: an address that nobody announces is no endpoint that works. It
@@ -158,7 +176,7 @@ func announced(d Decision, s *Speaker) Decision {
 }
 
 // endpoint takes the Service's address if it is one of ours.
-func (w Wanted) endpoint(d Decision, s *Service, classless bool) Decision {
+func (w Wanted) endpoint(d Decision, s *Service) Decision {
 	if s == nil || len(s.Ingress) == 0 {
 		d.Endpoint = Endpoint{}
 		if s != nil && len(s.Unusable) > 0 {
@@ -175,9 +193,6 @@ func (w Wanted) endpoint(d Decision, s *Service, classless bool) Decision {
 		}
 		d.Phase, d.Reason, d.Endpoint, d.After = v1alpha1.AppsPhaseReady, v1alpha1.ReasonReconciliationSucceeded, e, recheckReady
 		d.Message = "*.apps is served"
-		if classless {
-			d.Message += "; the MetalLB of the hosted cluster has no loadBalancerClass, so the management cluster may answer the Service too"
-		}
 		return d
 	}
 	d.Phase, d.Reason, d.Endpoint, d.After = v1alpha1.AppsPhaseDegraded, v1alpha1.ReasonExternalIPNotInPool, Endpoint{}, recheckExternalIP

@@ -194,6 +194,21 @@ func TestExistingMetalLBIsNotOverwritten(t *testing.T) {
 	require.Equal(t, "vendor.example/lb", svc["spec"].(map[string]any)["loadBalancerClass"])
 }
 
+// hazard 132: somebody else's MetalLB is not told how often to announce, and that
+// is said.
+func TestTheIntervalOfAForeignMetalLBIsItsOwners(t *testing.T) {
+	w, o := wanted(), serving(&Service{UID: "u", Ours: true, Class: "vendor.example/lb", Ingress: []Endpoint{{IP: vip}}})
+	w.Spec.MetalLB.GratuitousARPInterval = "1m"
+	o.ARPIntervalServed = true
+	o.MetalLBs = []MetalLB{{Namespace: "metallb-system", Name: "metallb", Class: "vendor.example/lb"}}
+	d := Judge(w, o)
+	require.Equal(t, v1alpha1.AppsPhaseReady, d.Phase)
+	require.Equal(t, "*.apps is served; appsIngress.metallb.gratuitousARPInterval has no effect: MetalLB metallb-system/metallb is somebody else's", d.Message)
+	for _, obj := range d.Apply {
+		require.NotEqual(t, "MetalLB", obj.Kind())
+	}
+}
+
 // hazard 122: somebody else's Subscription to MetalLB is waited for, wherever it
 // lies; a second would make two MetalLBs that fight over one network.
 func TestAnotherSubscriptionIsWaitedFor(t *testing.T) {
@@ -209,7 +224,8 @@ func TestAnotherSubscriptionIsWaitedFor(t *testing.T) {
 	}
 }
 
-// hazard 133: the node that announces the address need not run a router.
+// hazards 133, 252: the node that announces the address need not run a router, and
+// pods of the hosted cluster reach it too.
 func TestTheServiceLeadsToEveryRouter(t *testing.T) {
 	require.Equal(t, "Cluster", wanted().service(Class)["spec"].(map[string]any)["externalTrafficPolicy"])
 }

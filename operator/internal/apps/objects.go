@@ -53,9 +53,18 @@ func (w Wanted) subscription() Object {
 	})
 }
 
+// FieldARPInterval of a MetalLB's spec came with metallb-operator's pull request
+// 557 (September 2026). Before, the API server drops it, and a field that is
+// dropped would be written again at every pass.
+const FieldARPInterval = "speakerGratuitousARPInterval"
+
 // metalLBObject is the MetalLB of metallb-operator, which insists on the name.
-func (w Wanted) metalLBObject(namespace string) Object {
-	return w.object("metallb.io/v1beta1", "MetalLB", namespace, "metallb", map[string]any{"loadBalancerClass": Class})
+func (w Wanted) metalLBObject(namespace string, arpIntervalServed bool) Object {
+	spec := map[string]any{"loadBalancerClass": Class}
+	if interval := w.Spec.MetalLB.GratuitousARPInterval; interval != "" && arpIntervalServed {
+		spec[FieldARPInterval] = string(interval)
+	}
+	return w.object("metallb.io/v1beta1", "MetalLB", namespace, "metallb", spec)
 }
 
 func (w Wanted) pool(namespace string) Object {

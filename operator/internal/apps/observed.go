@@ -60,6 +60,9 @@ type Observed struct {
 	InstallPlans []InstallPlan
 	// KindsServed: MetalLB, IPAddressPool and L2Advertisement are served.
 	KindsServed bool
+	// ARPIntervalServed: the schema of MetalLB has FieldARPInterval. It is looked at
+	// only where the declaration has an interval.
+	ARPIntervalServed bool
 	// MetalLBs are the MetalLB objects of every namespace.
 	MetalLBs []MetalLB
 	// Speaker is nil where the namespace of the MetalLB that serves our pool has no

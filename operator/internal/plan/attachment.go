@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 )
@@ -93,12 +94,27 @@ func checkApps(a v1alpha1.AppsIngress) (Range, string) {
 	if fault := checkPorts(a.Ports); fault != "" {
 		return Range{}, fault
 	}
+	if fault := checkARPInterval(a.MetalLB.GratuitousARPInterval); fault != "" {
+		return Range{}, fault
+	}
 	for _, key := range []string{"metallb.universe.tf/address-pool", "metallb.io/address-pool"} {
 		if _, found := a.Service.Annotations[key]; found {
 			return Range{}, "appsIngress.service.annotations must not hold the address-pool annotation: it is made from metallb.addressPoolName"
 		}
 	}
 	return r, ""
+}
+
+// checkARPInterval: MetalLB's speakers count in whole seconds.
+func checkARPInterval(i v1alpha1.ARPInterval) string {
+	if i == "" {
+		return ""
+	}
+	d, err := time.ParseDuration(string(i))
+	if err != nil || d < time.Second || d > time.Hour || d%time.Second != 0 {
+		return fmt.Sprintf("appsIngress.metallb.gratuitousARPInterval %q must be a duration in whole seconds between 1s and 1h, such as 1m", i)
+	}
+	return ""
 }
 
 func checkPorts(p v1alpha1.AppsPorts) string {

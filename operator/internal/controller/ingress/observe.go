@@ -28,6 +28,7 @@ import (
 var (
 	kindMetalLB       = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "MetalLB"}
 	kindPool          = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "IPAddressPool"}
+	kindCRD           = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	kindAdvertisement = schema.GroupVersionKind{Group: "metallb.io", Version: "v1beta1", Kind: "L2Advertisement"}
 )
 
@@ -187,8 +188,8 @@ func (o observer) speaker(ctx context.Context, seen *apps.Observed) error {
 	if len(seen.MetalLBs) == 0 {
 		return nil
 	}
-	list := &appsv1.DaemonSetList{}
 	lb, _ := o.wanted.ServingMetalLB(*seen)
+	list := &appsv1.DaemonSetList{}
 	if err := o.hosted.List(ctx, list, client.InNamespace(lb.Namespace), client.Limit(maxListed)); err != nil {
 		return fmt.Errorf("listing DaemonSets: %w", err)
 	}
@@ -222,14 +223,37 @@ func (o observer) installPlans(ctx context.Context, seen *apps.Observed) error {
 	return nil
 }
 
-func (o observer) kinds(_ context.Context, seen *apps.Observed) error {
+func (o observer) kinds(ctx context.Context, seen *apps.Observed) error {
 	for _, k := range []schema.GroupVersionKind{kindMetalLB, kindPool, kindAdvertisement} {
 		if _, err := o.hosted.RESTMapper().RESTMapping(k.GroupKind(), k.Version); err != nil {
 			return absent(err, "looking for "+k.Kind)
 		}
 	}
 	seen.KindsServed = true
+	if o.wanted.Spec.MetalLB.GratuitousARPInterval == "" {
+		return nil
+	}
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(kindCRD)
+	if err := o.hosted.Get(ctx, client.ObjectKey{Name: "metallbs.metallb.io"}, crd); err != nil {
+		return absent(err, "reading the CustomResourceDefinition of MetalLB")
+	}
+	seen.ARPIntervalServed = hasSpecField(crd, kindMetalLB.Version, apps.FieldARPInterval)
 	return nil
+}
+
+// hasSpecField looks for a field of the spec in a version's schema.
+func hasSpecField(crd *unstructured.Unstructured, version, field string) bool {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		m, ok := v.(map[string]any)
+		if !ok || m["name"] != version {
+			continue
+		}
+		_, found, err := unstructured.NestedFieldNoCopy(m, "schema", "openAPIV3Schema", "properties", "spec", "properties", field)
+		return found && err == nil
+	}
+	return false
 }
 
 func (o observer) metalLBs(ctx context.Context, seen *apps.Observed) error {
