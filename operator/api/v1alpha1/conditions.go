@@ -107,6 +107,8 @@ const (
 	ReasonHubProxyLacksVLAN = "HubProxyLacksVLAN"
 	// ReasonNADHasIPAM: a NetworkAttachmentDefinition of the network gives addresses itself.
 	ReasonNADHasIPAM = "NADHasIPAM"
+	// ReasonTooFewAddresses: more workers have no lease than addresses are free.
+	ReasonTooFewAddresses = "TooFewAddresses"
 	// ReasonNetworkOverlap: the VLAN overlaps a pod or service network.
 	ReasonNetworkOverlap = "NetworkOverlap"
 	// ReasonTooManyAttachments: more than 250 attachments name the Infra.

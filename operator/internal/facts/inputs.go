@@ -68,6 +68,7 @@ func readChildren(w World, infra *v1alpha1.Infra, in *plan.Inputs) {
 	for i := range w.DHCPServers {
 		if d := &w.DHCPServers[i]; isChild(d, infra, render.ComponentDHCP) && d.Status.Agent != nil {
 			in.Bindings = append(in.Bindings, bindingsOf(d.Status.Agent.Bindings)...)
+			in.Pool = plan.Pool{Total: int(d.Status.Agent.Pool.Total), Free: int(d.Status.Agent.Pool.Free)}
 		}
 	}
 	for i := range w.ProxyServers {

@@ -60,7 +60,7 @@ func TestInputsReadBackWhatIsInForce(t *testing.T) {
 	dhcp := v1alpha1.DHCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "tenant-vlan100-dhcp"}}
 	dhcp.Status.Agent = &v1alpha1.DHCPAgentStatus{Bindings: []v1alpha1.DHCPBinding{
 		{IP: "192.0.2.101", VMNamespace: "clusters-a", VMName: "vm"}, {IP: "192.0.2.102"}, {IP: "nonsense", VMName: "vm"},
-	}}
+	}, Pool: v1alpha1.DHCPPoolStatus{Total: 100, Free: 98}}
 	service := func(infra string, port int) corev1.Service {
 		s := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "b-proxy-external", Labels: map[string]string{
 			render.LabelComponent: render.ComponentExternal, render.LabelManagedBy: render.ManagedBy, render.LabelInfra: infra, render.LabelAttachment: "b",
@@ -80,6 +80,7 @@ func TestInputsReadBackWhatIsInForce(t *testing.T) {
 	require.Equal(t, []plan.Binding{
 		{Address: netip.MustParseAddr("192.0.2.101"), VM: plan.Key{Namespace: "clusters-a", Name: "vm"}}, {Address: netip.MustParseAddr("192.0.2.102")},
 	}, in.Bindings)
+	require.Equal(t, plan.Pool{Total: 100, Free: 98}, in.Pool)
 	require.Equal(t, map[plan.Key]netip.Addr{{Namespace: "clusters", Name: "b-proxy-external"}: netip.MustParseAddr("172.30.20.9")}, in.ClusterIPs)
 }
 

@@ -204,6 +204,7 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 	}
 	out = append(out, w.hubProxyProblem()...)
 	out = append(out, w.ipamProblem()...)
+	out = append(out, w.shortageProblem(own)...)
 	sortProblems(out)
 	return slices.Compact(out)
 }

@@ -16,6 +16,8 @@ type Inputs struct {
 	Attachments []Attachment
 	// Bindings are the addresses that the DHCP server has given.
 	Bindings []Binding
+	// Pool is what it says of its range; zero: nothing yet.
+	Pool Pool
 	// Listeners are the external listeners that the ProxyServer has.
 	Listeners []HeldPort
 	// HeldPorts are the pod ports that external Services lead to.
@@ -112,6 +114,11 @@ type Worker struct {
 type Binding struct {
 	Address netip.Addr
 	VM      Key
+}
+
+// Pool counts the addresses of the DHCP range.
+type Pool struct {
+	Total, Free int
 }
 
 // HeldPort is a pod port of the proxy that an attachment holds.
