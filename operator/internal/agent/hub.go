@@ -81,7 +81,7 @@ func (h *Hub) watch(ctx context.Context, k childKey, send func(*agentv1.Snapshot
 	defer stop()
 	var sent *agentv1.Snapshot
 	for {
-		snapshot, err := h.snapshot(ctx, k)
+		snapshot, err := h.snapshot(ctx, k, sent)
 		if err != nil {
 			return err
 		}
@@ -130,17 +130,23 @@ func (h *Hub) subscribe(k childKey) (<-chan struct{}, func(), error) {
 	}, nil
 }
 
-func (h *Hub) snapshot(ctx context.Context, k childKey) (*agentv1.Snapshot, error) {
+// snapshot of the child as it is; the one that was sent where its spec is still
+// the same: most changes of a child are of its status. The child is the cache's
+// own.
+func (h *Hub) snapshot(ctx context.Context, k childKey, sent *agentv1.Snapshot) (*agentv1.Snapshot, error) {
 	child := childOf(k.component)
 	if child == nil {
 		return nil, errNoSuchChild
 	}
-	err := h.reader.Get(ctx, k.name, child)
+	err := h.reader.Get(ctx, k.name, child, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || (err == nil && child.GetDeletionTimestamp() != nil) {
 		return nil, errNoSuchChild
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", k.component, k.name, err)
+	}
+	if c := sent.GetChild(); c != nil && c.GetUid() == string(child.GetUID()) && c.GetGeneration() == child.GetGeneration() {
+		return sent, nil
 	}
 	snapshot, err := h.encode(child)
 	if err != nil {
