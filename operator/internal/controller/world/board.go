@@ -26,10 +26,14 @@ type Board struct {
 }
 
 type post struct {
-	generation int64
-	first      time.Time
-	status     v1alpha1.InfraClusterAttachmentStatus
+	generation  int64
+	first, last time.Time
+	status      v1alpha1.InfraClusterAttachmentStatus
 }
+
+// kept is how long a post stays whose attachment is not in a list: longer than
+// any list is old that somebody still works with.
+const kept = time.Minute
 
 // newsRoom is how many posts may wait for the Infra controller.
 const newsRoom = 1024
@@ -59,41 +63,58 @@ func (b *Board) put(a *v1alpha1.InfraClusterAttachment) (age time.Duration, news
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, had := b.posted[a.UID]
-	is := post{generation: a.Generation, first: b.clock(), status: *a.Status.DeepCopy()}
+	now := b.clock()
+	is := post{generation: a.Generation, first: now, last: now, status: *a.Status.DeepCopy()}
 	if had && was.generation == is.generation {
 		is.first, news = was.first, !reflect.DeepEqual(was.status.Observed, is.status.Observed)
 	} else {
 		news = true
 	}
 	b.posted[a.UID] = is
-	return b.clock().Sub(is.first), news
+	return now.Sub(is.first), news
 }
 
 // Over lays what is posted over attachments whose own status is older than
-// their spec. The list may be the cache's own: it is not changed. All of them
-// being in the list, the board forgets what it needs no longer.
-func (b *Board) Over(list []v1alpha1.InfraClusterAttachment, all bool) []v1alpha1.InfraClusterAttachment {
+// their spec. The list may be the cache's own: it is not changed.
+func (b *Board) Over(list []v1alpha1.InfraClusterAttachment) []v1alpha1.InfraClusterAttachment {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	needed := map[types.UID]post{}
-	out := list
+	if len(b.posted) == 0 {
+		return list
+	}
+	out, copied := list, false
 	for i := range list {
 		a := &list[i]
 		p, ok := b.posted[a.UID]
-		if !ok || p.generation != a.Generation || a.Status.ObservedGeneration == a.Generation {
+		if !ok {
 			continue
 		}
-		if len(needed) == 0 {
-			out = append([]v1alpha1.InfraClusterAttachment(nil), list...)
+		if a.Status.ObservedGeneration >= p.generation {
+			delete(b.posted, a.UID) // it is written
+			continue
 		}
-		needed[a.UID] = p
+		if p.generation != a.Generation {
+			continue
+		}
+		if !copied {
+			out, copied = append([]v1alpha1.InfraClusterAttachment(nil), list...), true
+		}
 		out[i].Status = p.status
 		out[i].Status.Conditions = withProgrammedOf(p.status.Conditions, a.Status.Conditions)
 	}
-	if all {
-		b.posted = needed
-	}
+	b.sweep()
 	return out
+}
+
+// sweep forgets attachments that are gone. A list may be older than a post of an
+// attachment that is not in it: those stay for a while.
+func (b *Board) sweep() {
+	now := b.clock()
+	for uid, p := range b.posted {
+		if now.Sub(p.last) > kept {
+			delete(b.posted, uid)
+		}
+	}
 }
 
 // withProgrammedOf takes the Infra controller's condition from what is stored.

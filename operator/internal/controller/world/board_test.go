@@ -34,7 +34,7 @@ func TestWhatIsPostedCountsUntilItIsWritten(t *testing.T) {
 	stored := attachment("a", 2, 1)
 	stored.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgrammed, Message: "new"}}
 	list := []v1alpha1.InfraClusterAttachment{stored}
-	over := b.Over(list, true)
+	over := b.Over(list)
 	require.Equal(t, "hc", over[0].Status.Observed.HostedClusterUID)
 	require.Equal(t, int64(2), over[0].Status.ObservedGeneration)
 	require.Equal(t, []metav1.Condition{{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionProgrammed, Message: "new"}},
@@ -42,12 +42,28 @@ func TestWhatIsPostedCountsUntilItIsWritten(t *testing.T) {
 	require.Empty(t, list[0].Status.Observed.HostedClusterUID, "the cache's own objects are not changed")
 
 	for name, other := range map[string]v1alpha1.InfraClusterAttachment{
-		"written": attachment("a", 2, 2), "of another generation": attachment("a", 3, 2),
+		"of a later generation": attachment("a", 3, 1), "another one": {ObjectMeta: metav1.ObjectMeta{UID: "v", Generation: 2}},
 	} {
-		require.Equal(t, other, b.Over([]v1alpha1.InfraClusterAttachment{other}, false)[0], name)
+		require.Equal(t, other, b.Over([]v1alpha1.InfraClusterAttachment{other})[0], name)
 	}
-	b.Over(nil, true)
-	require.Equal(t, list, b.Over(list, false), "what is gone is forgotten")
+	written := attachment("a", 2, 2)
+	require.Equal(t, written, b.Over([]v1alpha1.InfraClusterAttachment{written})[0], "what is written counts")
+	require.Equal(t, list, b.Over(list), "and what was posted is forgotten")
+}
+
+// A list that was read before an attachment came does not make the board forget it.
+func TestAPostOutlivesListsThatAreOlder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := world.NewBoard(time.Now)
+		b.Post(t.Context(), posted(2, "hc"))
+		list := []v1alpha1.InfraClusterAttachment{attachment("a", 2, 1)}
+		b.Over(nil)
+		require.Equal(t, "hc", b.Over(list)[0].Status.Observed.HostedClusterUID)
+		<-time.After(2 * time.Minute)
+		b.Over(nil)
+		require.Equal(t, list, b.Over(list), "what is gone is forgotten in the end")
+	})
 }
 
 // The same facts again are no news; time counts from the first of a generation.

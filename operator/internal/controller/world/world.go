@@ -61,7 +61,7 @@ func (r *Reader) Board() *Board { return r.board }
 // caller must not change them.
 func (r *Reader) AttachmentsTo(ctx context.Context, namespace string) ([]v1alpha1.InfraClusterAttachment, error) {
 	list, err := AttachmentsBy(ctx, r.cached, IndexControlPlane, namespace)
-	return r.board.Over(list, false), err
+	return r.board.Over(list), err
 }
 
 // LivingInfra tells whether an Infra exists and is not being deleted.
@@ -88,7 +88,7 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 			return w, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	w.Infras, w.Attachments = infras.Items, r.board.Over(attachments.Items, true)
+	w.Infras, w.Attachments = infras.Items, r.board.Over(attachments.Items)
 	if err := r.children(ctx, infra, &w); err != nil {
 		return w, err
 	}
