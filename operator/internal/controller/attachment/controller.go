@@ -91,6 +91,7 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 		return outcome.Result(err)
 	}
 	before := a.DeepCopy()
+	c.tell(ctx, p)
 	policyErr := c.controlPlane(ctx, p)
 	p.external = c.external(ctx, p)
 	p.apps = c.apps(ctx, p)
@@ -105,6 +106,20 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 		c.Events(before, a)
 	}
 	return outcome.Result(policyErr, p.external.err, p.apps.err, statusErr, p.again())
+}
+
+// tell lets the Infra controller know of facts that are new before the steps are
+// done: its plan needs the facts alone, and a change is sooner in the snapshots.
+func (c *Controller) tell(ctx context.Context, p *pass) {
+	if p.stored == p.attachment.Generation {
+		return
+	}
+	early := *p
+	early.attachment = p.attachment.DeepCopy()
+	report(&early, nil)
+	if early.awaitsWord() {
+		c.World.Board().Post(ctx, early.attachment)
+	}
 }
 
 // reachesIn: objects of the attachment are in the hosted cluster, or will be.
