@@ -44,6 +44,21 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 	return in
 }
 
+// Neighbours are the Infras on the network of infra, itself among them. Of the
+// world Infras and NetworkAttachments are read.
+func Neighbours(w World, infra *v1alpha1.Infra) map[plan.Key]bool {
+	in := plan.Inputs{Infra: infraOf(infra)}
+	for i := range w.Infras {
+		if s := &w.Infras[i]; s.Namespace != infra.Namespace || s.Name != infra.Name {
+			in.Siblings = append(in.Siblings, infraOf(s))
+		}
+	}
+	for i := range w.NetworkAttachments {
+		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
+	}
+	return plan.Neighbours(in)
+}
+
 // attachmentsFor are the attachments that count for the plan.
 func attachmentsFor(w World, in plan.Inputs) []plan.Attachment {
 	refs := make([]plan.Ref, len(w.Attachments))

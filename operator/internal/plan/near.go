@@ -10,7 +10,7 @@ type Ref struct {
 // shares a HostedCluster with the planned one (behaviours A9, F0, F5). With a thousand attachments on other networks the Plan
 // would be made mostly of what changes nothing. in needs no attachments.
 func Counting(in Inputs, refs []Ref) []bool {
-	infras := neighbours(in)
+	infras := Neighbours(in)
 	recorded := onRecord(in, infras)
 	clusters := map[Key]bool{}
 	for _, r := range refs {
@@ -44,8 +44,8 @@ func onRecord(in Inputs, infras map[Key]bool) map[Key]bool {
 	return out
 }
 
-// neighbours are the Infras on the network of the planned one, itself among them.
-func neighbours(in Inputs) map[Key]bool {
+// Neighbours are the Infras on the network of the planned one, itself among them.
+func Neighbours(in Inputs) map[Key]bool {
 	w := &world{in: in, networks: map[Key]*network{}}
 	w.own = &network{nad: nadOf(in.Infra)}
 	out := map[Key]bool{in.Infra.Key: true}

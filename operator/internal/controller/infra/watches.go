@@ -32,10 +32,10 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 		For(&v1alpha1.Infra{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		// What one Infra has taken another may have to do without, and the other way round.
-		Watches(&v1alpha1.Infra{}, everyInfra, builder.WithPredicates(claimsChanged())).
+		Watches(&v1alpha1.Infra{}, c.Gatherer.Handler(coalesce.Unhurried, c.nearInfra), builder.WithPredicates(claimsChanged())).
 		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Hurried, ofAttachment), builder.WithPredicates(attachmentChanged(false))).
 		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Unhurried, ofAttachment), builder.WithPredicates(attachmentChanged(true))).
-		Watches(&v1alpha1.InfraClusterAttachment{}, everyInfra, builder.WithPredicates(attachmentClaimsChanged())).
+		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Unhurried, c.nearAttachment), builder.WithPredicates(attachmentClaimsChanged())).
 		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(func(o client.Object) any {
 			return bindingsOf(o)
 		}))).
@@ -82,6 +82,31 @@ func (c *Controller) infras(ctx context.Context, keep func(v1alpha1.Infra) bool,
 		if keep(i) {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}})
 		}
+	}
+	return out
+}
+
+// nearInfra maps an Infra to those that it may change, nearAttachment an
+// attachment: with many networks most have nothing to do with each other.
+func (c *Controller) nearInfra(ctx context.Context, o client.Object) []reconcile.Request {
+	found, err := c.World.ByInfra(ctx, o.(*v1alpha1.Infra))
+	return c.concerned(ctx, found, err)
+}
+
+func (c *Controller) nearAttachment(ctx context.Context, o client.Object) []reconcile.Request {
+	found, err := c.World.ByAttachment(ctx, o.(*v1alpha1.InfraClusterAttachment))
+	return c.concerned(ctx, found, err)
+}
+
+// concerned are the requests; where it cannot be told, every Infra.
+func (c *Controller) concerned(ctx context.Context, found []types.NamespacedName, err error) []reconcile.Request {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "mapping an event")
+		return c.every(ctx)
+	}
+	out := make([]reconcile.Request, 0, len(found))
+	for _, name := range found {
+		out = append(out, reconcile.Request{NamespacedName: name})
 	}
 	return out
 }
