@@ -1,7 +1,8 @@
 // Package coalesce spares a controller work. Events of a hurried kind are passed
 // on at once as long as they come singly; when they keep coming they are
 // gathered, the longer the busier it gets. For events of an unhurried kind
-// (leases, other objects' claims) there is one reconcile a second (behaviour H4).
+// (leases, other objects' claims) there is one reconcile a second (behaviour H4),
+// and while hurried ones are gathered none beside theirs.
 //
 // It refuses to drop an event. Invariant: between an event and the start of a
 // reconcile that has seen it lie at most the longest interval and the reconciles
@@ -28,7 +29,7 @@ const (
 	// burst is waited for even after a quiet time: events seldom come alone.
 	burst = 10 * time.Millisecond
 	// single is how many hurried reconciles close together still count as single ones.
-	single = 1
+	single = 2
 	// calm is how long no hurried event has come when it is quiet again.
 	calm = longest + Interval
 )
@@ -95,17 +96,21 @@ func (g *Gatherer) delay(r reconcile.Request, hurry Hurry) time.Duration {
 	defer g.mu.Unlock()
 	o, now := g.of(r), g.clock()
 	at := now.Add(burst)
-	if hurry == Unhurried {
-		if next := o.started.Add(Interval); next.After(at) {
-			at = next
-		}
-		return at.Sub(now)
-	}
 	if now.Sub(o.last) > calm {
 		o.hurried = 0
 	}
 	if o.last.After(now) {
 		return o.last.Sub(now) // one is on its way already
+	}
+	if hurry == Unhurried {
+		interval := Interval
+		if o.hurried > single {
+			interval = longest // they keep coming, and the next one brings a reconcile with it
+		}
+		if next := o.started.Add(interval); next.After(at) {
+			at = next
+		}
+		return at.Sub(now)
 	}
 	if o.hurried >= single {
 		interval := min(longest, time.Duration(o.hurried-single+1)*Interval)

@@ -50,6 +50,26 @@ func TestHurriedEventsThatKeepComingAreGathered(t *testing.T) {
 	})
 }
 
+// Unhurried events bring no reconcile of their own while hurried ones are gathered.
+func TestUnhurriedEventsWaitForHurriedOnesThatKeepComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
+		g := New(time.Now)
+		var due time.Duration
+		for range 3 {
+			<-time.After(due)
+			due = g.delay(request, Hurried)
+		}
+		require.Equal(t, due, g.delay(request, Unhurried), "the one that is on its way will do")
+		<-time.After(due)
+		g.Started(request.NamespacedName)
+		require.Equal(t, longest, g.delay(request, Unhurried))
+		<-time.After(calm + time.Second)
+		g.Started(request.NamespacedName)
+		require.Equal(t, Interval, g.delay(request, Unhurried), "it is quiet again")
+	})
+}
+
 func TestObjectsThatAreGoneAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(time.Now)
