@@ -1,6 +1,8 @@
 package app
 
 import (
+	"strings"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
@@ -70,7 +73,8 @@ func strip(in any) (any, error) {
 	return in, nil
 }
 
-// stripMachine keeps what is read of a CAPI Machine.
+// stripMachine keeps what facts.MachineOf reads of a CAPI Machine: there are many,
+// and as a tree of maps each costs kilobytes.
 func stripMachine(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	out.SetGroupVersionKind(u.GroupVersionKind())
@@ -79,12 +83,24 @@ func stripMachine(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out.SetUID(u.GetUID())
 	out.SetResourceVersion(u.GetResourceVersion())
 	out.SetDeletionTimestamp(u.GetDeletionTimestamp())
-	out.SetAnnotations(u.GetAnnotations())
-	out.SetLabels(u.GetLabels())
-	for _, path := range [][]string{{"spec", "infrastructureRef"}, {"spec", "clusterName"}, {"status", "addresses"}} {
-		if v, found, err := unstructured.NestedFieldNoCopy(u.Object, path...); found && err == nil {
-			_ = unstructured.SetNestedField(out.Object, v, path...)
+	if pool, found := u.GetAnnotations()[facts.AnnotationNodePool]; found {
+		out.SetAnnotations(map[string]string{facts.AnnotationNodePool: pool})
+	}
+	if vm, found, err := unstructured.NestedString(u.Object, "spec", "infrastructureRef", "name"); found && err == nil {
+		_ = unstructured.SetNestedField(out.Object, vm, "spec", "infrastructureRef", "name")
+	}
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "addresses")
+	entries, _ := list.([]any)
+	var addresses []any
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		// Half of the entries are names; what is no text at all is nobody's address.
+		if text, ok := entry["address"].(string); ok && strings.ContainsAny(text, ".:") {
+			addresses = append(addresses, map[string]any{"address": text})
 		}
+	}
+	if len(addresses) > 0 {
+		_ = unstructured.SetNestedField(out.Object, addresses, "status", "addresses")
 	}
 	return out
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/densityops/oooi/operator/internal/plan"
 )
 
-// annotationNodePool is what HyperShift writes on the Machines of a NodePool.
-const annotationNodePool = "hypershift.openshift.io/nodePool"
+// AnnotationNodePool is what HyperShift writes on the Machines of a NodePool.
+const AnnotationNodePool = "hypershift.openshift.io/nodePool"
 
 // maxWorkers is what the attachment's schema takes.
 const maxWorkers = 2048
@@ -25,7 +25,7 @@ const maxWorkers = 2048
 // all of them.
 func MachineOf(u *unstructured.Unstructured) Machine {
 	m := Machine{Key: plan.Key{Namespace: u.GetNamespace(), Name: u.GetName()}, Deleting: u.GetDeletionTimestamp() != nil}
-	if namespace, name, found := strings.Cut(u.GetAnnotations()[annotationNodePool], "/"); found {
+	if namespace, name, found := strings.Cut(u.GetAnnotations()[AnnotationNodePool], "/"); found {
 		m.NodePool = plan.Key{Namespace: namespace, Name: name}
 	}
 	m.VM, _, _ = unstructured.NestedString(u.Object, "spec", "infrastructureRef", "name")

@@ -141,7 +141,6 @@ func (b *bench) startOperator(ctx context.Context) error {
 	b.process = exec.CommandContext(ctx, b.operator, "serve", "--kubeconfig="+kubeconfig, "--leader-elect=off",
 		"--hub-bind-address="+hubAddress, "--metrics-bind-address="+metricsAddress, "--metrics-secure=false", "--health-probe-bind-address="+probeAddress)
 	b.process.Stdout, b.process.Stderr = log, log
-	b.process.Env = append(os.Environ(), "GOMEMLIMIT=110MiB")
 	if err := b.process.Start(); err != nil {
 		return fmt.Errorf("starting the operator: %w", err)
 	}
