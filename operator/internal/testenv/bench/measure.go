@@ -228,11 +228,32 @@ func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error
 		if err := b.env.Client.Delete(ctx, a); err != nil {
 			return nil, fmt.Errorf("deleting an attachment: %w", err)
 		}
-		if err := pause(ctx, 1500*time.Millisecond/time.Duration(min(b.infras, 3))); err != nil {
+		if err := b.rest(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// rest waits until what the last change has brought about is done: the bar is of
+// one change in a system that is otherwise at rest.
+func (b *bench) rest(ctx context.Context) error {
+	const look, enough = 250 * time.Millisecond, 3
+	last := -1.0
+	for same := 0; same < enough; {
+		n, err := writes()
+		if err != nil {
+			return err
+		}
+		if n != last {
+			last, same = n, 0
+		}
+		same++
+		if err := pause(ctx, look); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func drain(s *stream) {
