@@ -26,13 +26,13 @@ var may = map[string][]string{
 	"cmd/dhcpd":        {"internal/app", "internal/version"},
 	"cmd/fence":        {"internal/version"},
 	"internal/app":     {"internal/agent", "internal/agentpb", "internal/config", "internal/holder", "internal/journal", "internal/lease", "internal/metrics", "internal/report", "internal/server", "internal/version", "internal/vmi"},
-	"internal/agent":   {"internal/agentpb", "internal/config", "internal/version"},
+	"internal/agent":   {"internal/agentpb", "internal/config", "internal/regular", "internal/version"},
 	"internal/config":  {"internal/agentpb", "internal/lease"},
 	"internal/dhcp":    {"internal/config", "internal/lease"},
 	"internal/journal": {"internal/lease"},
 	"internal/metrics": {"internal/config", "internal/lease"},
 	"internal/server":  {"internal/config", "internal/dhcp", "internal/journal", "internal/lease"},
-	"internal/vmi":     {"internal/config", "internal/lease"},
+	"internal/vmi":     {"internal/config", "internal/lease", "internal/regular"},
 }
 
 // imports calls f for each import of each file that is not a test.

@@ -5,18 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/densityops/oooi/dhcpd/internal/agentpb"
 	"github.com/densityops/oooi/dhcpd/internal/config"
+	"github.com/densityops/oooi/dhcpd/internal/regular"
 )
 
 const (
@@ -147,30 +146,11 @@ func (f *Feed) look() {
 // ReadFile reads a snapshot's bytes. It refuses what is no regular file, never
 // waits for somebody to write into a pipe, and reads no more than a snapshot has.
 func ReadFile(path string) ([]byte, error) {
-	b, err := readRegular(path, config.MaxSnapshot)
+	b, err := regular.Read(path, config.MaxSnapshot)
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
 	return b, nil
-}
-
-// readRegular looks at what it has opened, not at what lay there before.
-func readRegular(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the file that the user names
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() // only read
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file (%s)", path, info.Mode())
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return io.ReadAll(io.LimitReader(file, limit))
 }
 
 func (f *Feed) loadSaved() *agentpb.Snapshot {

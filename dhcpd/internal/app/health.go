@@ -80,6 +80,9 @@ func machineProblems(x *vmi.Index) []config.Problem {
 	if d := x.Duplicates(); len(d) > 0 {
 		out = append(out, config.Problem{Reason: "DuplicateMAC", Message: "machines on this network share a hardware address: " + strings.Join(d, "; ")})
 	}
+	if l := x.Unreadable(); len(l) > 0 {
+		out = append(out, config.Problem{Reason: "MachinesUnreadable", Message: "of these files what they said last counts: " + strings.Join(l, "; ")})
+	}
 	if l := x.LongNames(); len(l) > 0 {
 		out = append(out, config.Problem{Reason: "HostNameTooLong", Message: "these names are longer than 63 bytes, so no host name is sent: " + strings.Join(l, ", ")})
 	}

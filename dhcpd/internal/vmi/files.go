@@ -20,10 +20,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/densityops/oooi/dhcpd/internal/config"
+	"github.com/densityops/oooi/dhcpd/internal/regular"
 )
 
-// filePoll is how often the directory is looked at.
-const filePoll = 500 * time.Millisecond
+const (
+	// filePoll is how often the directory is looked at.
+	filePoll = 500 * time.Millisecond
+	// maxFile bounds one file: some thousand machines.
+	maxFile = 16 << 20
+)
 
 // Files reads machines from the YAML files of a directory, for places without
 // a cluster.
@@ -35,6 +40,7 @@ type Files struct {
 // Run calls set with an index of the directory's machines now and whenever the
 // files or the configuration change, until ctx ends.
 func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(*Index)) error {
+	r := newReader(f)
 	var cfg *config.Config
 	const never = "never"
 	last := never
@@ -59,7 +65,7 @@ func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(
 			continue
 		}
 		last = mark
-		x, err := f.index(cfg)
+		x, err := r.index(cfg)
 		if err != nil {
 			f.Log.Error("virtual machines cannot be read", "err", err)
 			continue
@@ -94,34 +100,69 @@ func (f Files) mark() (string, error) {
 	var b strings.Builder
 	for _, p := range paths {
 		if i, err := os.Stat(p); err == nil {
-			fmt.Fprintf(&b, "%s %d %d\n", p, i.Size(), i.ModTime().UnixNano())
+			fmt.Fprintf(&b, "%s %s %d %d\n", p, i.Mode(), i.Size(), i.ModTime().UnixNano())
 		}
 	}
 	return b.String(), nil
 }
 
-func (f Files) index(cfg *config.Config) (*Index, error) {
-	paths, err := f.paths()
+// reader makes indexes of a directory.
+type reader struct {
+	Files
+	good map[string][]byte // what each file said when it could be read last
+	said map[string]string // what is wrong with a file
+}
+
+func newReader(f Files) *reader {
+	return &reader{Files: f, good: map[string][]byte{}, said: map[string]string{}}
+}
+
+// index reads all files. Of one that cannot be read the last good content
+// counts; without that nobody can say which machines do not exist.
+func (r *reader) index(cfg *config.Config) (*Index, error) {
+	paths, err := r.paths()
 	if err != nil {
 		return nil, err
 	}
 	flt := newFilter(cfg)
 	var machines []machine
+	var unreadable []string
+	whole := map[string]bool{"*": true}
+	good, said := map[string][]byte{}, map[string]string{}
 	for _, p := range paths {
-		b, err := os.ReadFile(p)
+		b, m, err := readMachines(p, flt)
 		if err != nil {
-			return nil, fmt.Errorf("reading machines: %w", err)
+			if said[p] = err.Error(); said[p] != r.said[p] {
+				r.Log.Error("machines of a file cannot be read; what it said last counts", "err", err)
+			}
+			unreadable = append(unreadable, said[p])
+			if b = r.good[p]; b == nil {
+				whole = nil
+				continue
+			}
+			m, _ = flt.parse(b) // it could be parsed before
 		}
-		m, err := flt.parse(b)
-		if err != nil {
-			return nil, fmt.Errorf("parsing %s: %w", p, err)
-		}
-		machines = append(machines, m...)
+		good[p], machines = b, append(machines, m...)
 	}
+	r.good, r.said = good, said
 	if n := cfg.Namespaces; len(n) > 0 && n[0] != "*" {
 		machines = slices.DeleteFunc(machines, func(m machine) bool { return !slices.Contains(n, m.namespace) })
 	}
-	return build(machines, map[string]bool{"*": true}), nil
+	x := build(machines, whole)
+	x.unreadable = unreadable
+	return x, nil
+}
+
+func readMachines(path string, flt filter) ([]byte, []machine, error) {
+	b, err := regular.Read(path, maxFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading machines: %w", err)
+	}
+	m, err := flt.parse(b)
+	if err != nil {
+		return nil, nil, fmt.Errorf("parsing %s: %w", path, err)
+	}
+	return b, m, nil
 }
 
 // parse reads the documents of one file, or one `kind: List`.

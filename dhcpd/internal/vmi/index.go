@@ -46,6 +46,8 @@ type Index struct {
 	read   map[string]bool // namespaces that were read completely; "*" = all
 	claims []Claim
 	count  int
+	// unreadable says what is wrong with which files.
+	unreadable []string
 }
 
 var _ lease.Directory = (*Index)(nil)
@@ -75,6 +77,9 @@ func (x *Index) Exists(vm lease.VM) lease.Existence {
 // Claims lists, sorted by address, the addresses that machines are seen to
 // use; an address that two of them claim is left out.
 func (x *Index) Claims() []Claim { return x.claims }
+
+// Unreadable lists, sorted by path, what is wrong with files of machines.
+func (x *Index) Unreadable() []string { return x.unreadable }
 
 // Duplicates lists hardware addresses that several machines have on this
 // network, as "mac: namespace/name, namespace/name", sorted.

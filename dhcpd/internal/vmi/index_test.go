@@ -31,7 +31,7 @@ func read(t *testing.T, cfg *config.Config, files ...string) *Index {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, f), b, 0o600))
 	}
-	x, err := Files{Dir: dir, Log: slog.Default()}.index(cfg)
+	x, err := newReader(Files{Dir: dir, Log: slog.Default()}).index(cfg)
 	require.NoError(t, err)
 	return x
 }
