@@ -47,7 +47,7 @@ func newListener(name string, device Device, addr netip.AddrPort) *listenerv3.Li
 	return &listenerv3.Listener{
 		Name:                          name,
 		Address:                       Address(addr),
-		PerConnectionBufferLimitBytes: wrapperspb.UInt32(BufferLimitBytes),
+		PerConnectionBufferLimitBytes: wrapperspb.UInt32(listenerBuffer),
 		TcpBacklogSize:                wrapperspb.UInt32(backlog),
 		SocketOptions:                 SocketOptions(device),
 	}

@@ -17,34 +17,22 @@ const (
 	tcpKeepIdle    = 4
 	tcpKeepIntvl   = 5
 	tcpKeepCnt     = 6
-	soRcvbuf       = 8
 	tcpUserTimeout = 18
-	tcpUnsentLow   = 25
 )
 
-// A peer that vanished is noticed after 120 + 4*30 seconds of silence, on both
-// sides: well below the 24 h for which a quiet connection is kept.
+// A client that vanished is noticed after 120 + 4*30 seconds of silence, well below
+// the 24 h for which a quiet connection is kept; a backend after stalledMillis,
+// which takes the place of the number of probes.
 const (
 	keepIdleSeconds     = 120
 	keepIntervalSeconds = 30
 	keepProbes          = 4
 )
 
-// What the kernel keeps of one connection. Left to itself it lets a socket grow
-// to several megabytes, and a peer that stops reading keeps that for as long as
-// it likes, in the pod's memory: ten times what Envoy itself buffers.
-const (
-	// unsentBytes may lie in the kernel unsent. What is on its way to a peer that
-	// reads is not counted, so this slows nobody down.
-	unsentBytes = 128 << 10
-	// receiveBytes is doubled by the kernel for its own use. It is what a socket
-	// starts with anyway; it merely does not grow.
-	receiveBytes = 128 << 10
-	// stalledMillis is how long a backend may take nothing of what it is sent.
-	// When a client goes, Envoy keeps what it sent until the backend has taken it,
-	// as long as an idle connection; nobody's limit of connections counts that.
-	stalledMillis = 15 * 60 * 1000
-)
+// stalledMillis is how long a backend may take nothing of what it is sent. When a
+// client goes, Envoy keeps what that client sent until the backend has taken it,
+// for as long as an idle connection, and nobody's limit counts that any more.
+const stalledMillis = 15 * 60 * 1000
 
 // Address is a TCP address.
 func Address(a netip.AddrPort) *corev3.Address {
@@ -67,11 +55,10 @@ type Device struct {
 }
 
 // SocketOptions are a listening socket's: bound to one device, so that a packet
-// that was routed in through another one finds nobody, and with keepalive and
-// bounded buffers, which Linux hands down to every accepted socket without a
-// system call each.
+// that was routed in through another one finds nobody, and with keepalive, which
+// Linux hands down to every accepted socket without a system call each.
 func SocketOptions(device Device) []*corev3.SocketOption {
-	out := make([]*corev3.SocketOption, 0, 7)
+	out := make([]*corev3.SocketOption, 0, 5)
 	if device.Name != "" {
 		out = append(out, &corev3.SocketOption{
 			// Envoy opens a new socket when an option differs, and this does when
@@ -81,25 +68,17 @@ func SocketOptions(device Device) []*corev3.SocketOption {
 			State: corev3.SocketOption_STATE_PREBIND,
 		})
 	}
-	out = append(out,
+	return append(out,
 		intOption("keepalive", solSocket, soKeepalive, 1),
 		intOption("keepalive idle", ipprotoTCP, tcpKeepIdle, keepIdleSeconds),
 		intOption("keepalive interval", ipprotoTCP, tcpKeepIntvl, keepIntervalSeconds),
 		intOption("keepalive probes", ipprotoTCP, tcpKeepCnt, keepProbes),
 	)
-	return append(out, boundedBuffers()...)
-}
-
-func boundedBuffers() []*corev3.SocketOption {
-	return []*corev3.SocketOption{
-		intOption("unsent bytes", ipprotoTCP, tcpUnsentLow, unsentBytes),
-		intOption("receive buffer", solSocket, soRcvbuf, receiveBytes),
-	}
 }
 
 // backendOptions are a connection's to a backend.
 func backendOptions() []*corev3.SocketOption {
-	return append(boundedBuffers(), intOption("stalled", ipprotoTCP, tcpUserTimeout, stalledMillis))
+	return []*corev3.SocketOption{intOption("stalled", ipprotoTCP, tcpUserTimeout, stalledMillis)}
 }
 
 func intOption(what string, level, name, value int64) *corev3.SocketOption {
