@@ -1,22 +1,72 @@
 package main
 
-import "runtime/debug"
-
-// Go's collector lets the heap grow to twice what lives in it, and gives back
-// what was once needed late. The operator rests most of the time, and holds some
-// 50 MB at 1000 attachments: half as much on top costs CPU only while it works.
-// The soft limit keeps a burst below what the manifests give the pod (512 MiB).
-const (
-	collectAt   = 50
-	memoryLimit = 448 << 20
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
-// boundMemory sets them; GOGC and GOMEMLIMIT win where they are set.
-func boundMemory(lookup func(string) (string, bool)) {
-	if _, set := lookup("GOGC"); !set {
-		debug.SetGCPercent(collectAt)
-	}
-	if _, set := lookup("GOMEMLIMIT"); !set {
+// memoryLimit is soft, and below what the manifests give the pod (512 MiB): the
+// collector works harder before the kernel kills. GOMEMLIMIT wins.
+const memoryLimit = 448 << 20
+
+// The operator rests most of the time. What a burst of a thousand attachments
+// needed on top of the 50 MB that live, Go would keep for minutes, up to twice as
+// much. So it is given back at rest: when hardly anything was allocated between
+// two looks, and enough before to be worth a collection.
+const (
+	look  = 5 * time.Second
+	rests = 4 << 20
+	worth = 16 << 20
+)
+
+// boundMemory sets the limit, and gives memory back until the context ends.
+func boundMemory(ctx context.Context) {
+	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
+	go func() {
+		ticker := time.NewTicker(look)
+		defer ticker.Stop()
+		var r release
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if r.due(allocated()) {
+					debug.FreeOSMemory()
+				}
+			}
+		}
+	}()
+}
+
+// release decides when memory is given back.
+type release struct {
+	// last is what had been allocated at the last look, done at the last release.
+	last, done uint64
+}
+
+// due is asked at each look with all that was allocated so far.
+func (r *release) due(allocated uint64) bool {
+	since := allocated - r.last
+	r.last = allocated
+	if since > rests || allocated-r.done < worth {
+		return false
+	}
+	r.done = allocated
+	return true
+}
+
+// allocated counts the bytes that were ever allocated on the heap.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
 }
