@@ -4,7 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,4 +48,28 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 	for _, condition := range constants(t, "Condition") {
 		require.Contains(t, string(text), "`"+condition+"`", "condition %s in README.md", condition)
 	}
+}
+
+// behaviour H2: every reason and condition is reached by a test that names it.
+func TestEveryReasonIsTested(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	require.NoError(t, filepath.WalkDir("internal", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			var content []byte
+			content, err = os.ReadFile(path)
+			text.Write(content)
+		}
+		return err
+	}))
+	var missing []string
+	for _, prefix := range []string{"Reason", "Condition"} {
+		for _, name := range constants(t, prefix) {
+			named := regexp.MustCompile(`\b` + prefix + name + `\b|"` + name + `"|[" ]` + name + `[" :]`)
+			if !named.MatchString(text.String()) {
+				missing = append(missing, prefix+name)
+			}
+		}
+	}
+	require.Empty(t, missing, "no test names them")
 }

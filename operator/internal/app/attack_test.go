@@ -125,7 +125,8 @@ func repairsDrift(t *testing.T, third int) {
 	backend(t, w, "the routes again", func(b []v1alpha1.ProxyBackend) bool { return len(b) > 0 })
 }
 
-// behaviour B12, hazard 210: what the operator's own account may not do.
+// behaviour B12, hazards 210, 251: what the operator's own account may not do; it
+// could not lead hosted clusters' traffic past the VLAN either.
 func TestTheOperatorsAccountHasNoMoreRightsThanItNeeds(t *testing.T) {
 	config, err := env.As(t.Context(), testenv.Namespace, testenv.ServiceAccount)
 	require.NoError(t, err)
@@ -148,6 +149,9 @@ func TestTheOperatorsAccountHasNoMoreRightsThanItNeeds(t *testing.T) {
 		{Verb: "delete", Group: "hostedcluster.densityops.com", Resource: "infras"},
 		{Verb: "create", Group: "hostedcluster.densityops.com", Resource: "infraclusterattachments"},
 		{Verb: "patch", Resource: "nodes"},
+		{Verb: "create", Resource: "endpoints"},
+		{Verb: "create", Group: "discovery.k8s.io", Resource: "endpointslices"},
+		{Verb: "patch", Group: "discovery.k8s.io", Resource: "endpointslices"},
 		{Verb: "*", Group: "*", Resource: "*"},
 	} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -65,7 +65,7 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 	}
 }
 
-// case C45 (b), behaviours B6, G5: the same orders with *.apps on, where the hosted
+// case C45 (b), behaviours B6, G5, hazard 137: the same orders with *.apps on, where the hosted
 // API server answers in half of them and refuses in the others. Nothing is stuck
 // for two minutes, and where it answers nothing stays in the hosted cluster.
 func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {

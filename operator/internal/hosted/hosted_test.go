@@ -122,8 +122,8 @@ func serveNodes(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// behaviour G7, hazard 24: the Service of the control plane is dialled, whatever
-// the kubeconfig says.
+// behaviour G7, hazards 23, 24: the Service of the control plane is dialled, whatever
+// the kubeconfig says: no name of the VLAN, whose certificates may lack it.
 func TestTheServiceIsDialledWhateverTheKubeconfigSays(t *testing.T) {
 	s := newStand(t)
 	handler := http.HandlerFunc(serveNodes)

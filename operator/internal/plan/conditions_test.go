@@ -58,6 +58,7 @@ func TestDisabledComponentIsRetained(t *testing.T) {
 
 	off := false
 	p = plan.For(plan.Inputs{Infra: vlan(noDHCP, func(s *v1alpha1.InfraSpec) { s.RetainDisabled = &off })})
+	require.Equal(t, v1alpha1.ReasonDisabled, conditionOf(t, p, v1alpha1.ConditionDHCPProvisioned).Reason)
 	require.Equal(t, plan.Delete, p.DHCP.Action)
 	require.Equal(t, metav1.ConditionFalse, conditionOf(t, p, v1alpha1.ConditionRetained).Status)
 }
@@ -83,4 +84,15 @@ func TestDuplicateSourceLeavesReadyAlone(t *testing.T) {
 	require.Equal(t, "192.0.2.101 is claimed by a, b and selects none of them", c.Message)
 	require.Equal(t, metav1.ConditionTrue, conditionOf(t, p, v1alpha1.ConditionReady).Status)
 	require.Empty(t, verdicts(p))
+}
+
+// behaviours F4, H2: what is wrong with an attachment alone shows on the Infra as
+// well, under a reason of its own, and leaves it Ready.
+func TestAnAttachmentThatIsLeftOutAloneDegradesTheInfra(t *testing.T) {
+	t.Parallel()
+	p := plan.For(plan.Inputs{Infra: vlan(), Attachments: []plan.Attachment{cluster("a", 0), cluster("b", 1, domain("Not-A-Label"))}})
+	c := conditionOf(t, p, v1alpha1.ConditionDegraded)
+	require.Equal(t, []string{"True", v1alpha1.ReasonExcluded}, []string{string(c.Status), c.Reason})
+	require.Contains(t, c.Message, "b: dns.clusterName")
+	require.Equal(t, metav1.ConditionTrue, conditionOf(t, p, v1alpha1.ConditionReady).Status)
 }

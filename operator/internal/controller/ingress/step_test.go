@@ -264,7 +264,7 @@ func (c *cluster) assertAlone(t *testing.T, a *v1alpha1.InfraClusterAttachment) 
 	require.Equal(t, before, &a.Status)
 }
 
-// cases C48, hazards 116 to 118: a class-less Service of ours that the hub
+// cases C48, hazards 37, 116 to 118: a class-less Service of ours that the hub
 // answers is made again with the class, and the hub's address never published.
 func TestServiceThatTheHubAnswersIsMadeAgain(t *testing.T) {
 	c, a := newCluster(t), attachment()
