@@ -3,7 +3,9 @@ package config
 import (
 	"bytes"
 	"compress/gzip"
+	"io"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +127,57 @@ func TestRoutesWithADefaultAreTaken(t *testing.T) {
 	require.Empty(t, cfg.Problems)
 	require.Len(t, cfg.Options, 1)
 	require.Equal(t, "printer", cfg.HostNames[lease.MAC{2, 0, 0, 0, 0, 1}])
+}
+
+// A small file that unpacks into a large one takes no more memory than its
+// reader has, whatever is in it.
+func TestWhatUnpacksIntoTooMuchIsRefusedAtOnce(t *testing.T) {
+	fill := func(begin, middle, end string, size int) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := io.WriteString(w, begin)
+		require.NoError(t, err)
+		chunk := []byte(strings.Repeat(middle, 1<<16/len(middle)))
+		for n := 0; n < size; n += len(chunk) {
+			_, err = w.Write(chunk)
+			require.NoError(t, err)
+		}
+		_, err = io.WriteString(w, end)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return b.Bytes()
+	}
+	const below = MaxSnapshot - 1<<17
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string // in the error; empty = it is taken
+	}{
+		{"zeros", fill("", "\x00", "", 64<<20), "larger than"},
+		{"spaces", fill("", " ", "{}", 64<<20), "larger than"},
+		{"a long string", fill(`{"dhcp":{"cidr":"`, "x", `"}}`, 64<<20), "larger than"},
+		{"as many spaces as there may be", fill(`{"dhcp":{`, " ", "}}", below), ""},
+		{"a string as long as it may be", fill(`{"dhcp":{"cidr":"`, "x", `"}}`, below), ""},
+		{"options without end", fill(`{"dhcp":{"options":[`, "{},", "{}]}}", below), "more than"},
+		{"relays without end", fill(`{"dhcp":{"relays":[`, `"",`, `""]}}`, below), "more than"},
+		{"as many options as there may be", fill(`{"dhcp":{"options":[`, "{},", "{}]}}", 3*maxValues-1<<17), ""},
+		{"as many reservations, and a mistake", fill(`{"dhcp":{"reservations":[`, "{},", "{}],}}", 3*maxValues-1<<17), "dhcp"},
+		{"objects in objects", fill("", `{"a":`, "", below), "depth"},
+		{"lists in lists", fill(`{"a":`, "[", "", below), "depth"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Decode(c.data)
+			runtime.ReadMemStats(&after)
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
+			require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(96), "MiB, most of it gone at once")
+		})
+	}
 }
 
 func TestSnapshotFilesArePlainOrGzipped(t *testing.T) {

@@ -15,9 +15,15 @@ import (
 	"github.com/densityops/oooi/dhcpd/internal/agentpb"
 )
 
-// MaxSnapshot bounds an unpacked snapshot: a child resource is at most 1.5 MiB
-// (etcd's limit), and protojson of the same data is of the same order.
-const MaxSnapshot = 64 << 20
+const (
+	// MaxSnapshot bounds an unpacked snapshot: a child resource is at most 1.5
+	// MiB (etcd's limit), and protojson of the same data is of the same order.
+	MaxSnapshot = 8 << 20
+	// maxValues bounds the values in it, of which the smallest takes fifty times
+	// its own size in memory: twice as many as a network of 65,536 addresses has
+	// in its reservations.
+	maxValues = 1 << 18
+)
 
 // ErrNoDHCP is returned for a snapshot that was made for another component.
 var ErrNoDHCP = errors.New("snapshot holds no DHCP configuration")
@@ -46,6 +52,9 @@ func decode(data []byte, how protojson.UnmarshalOptions) (*agentpb.Snapshot, err
 	}
 	if len(data) > MaxSnapshot {
 		return nil, fmt.Errorf("snapshot is larger than %d bytes", MaxSnapshot)
+	}
+	if bytes.Count(data, []byte(",")) > maxValues {
+		return nil, fmt.Errorf("snapshot has more than %d values", maxValues)
 	}
 	s := &agentpb.Snapshot{}
 	if err := how.Unmarshal(data, s); err != nil {
