@@ -1,6 +1,6 @@
 // Package coalesce spares a controller work. Events of a hurried kind are passed
-// on at once as long as they come singly; when they keep coming they are
-// gathered, the longer the busier it gets. For events of an unhurried kind
+// on at once as long as they come singly, a few of them close together too; when
+// they keep coming they are gathered. For events of an unhurried kind
 // (leases, other objects' claims) there is one reconcile a second (behaviour H4),
 // and while hurried ones are gathered none beside theirs.
 //
@@ -22,16 +22,15 @@ import (
 )
 
 const (
-	// Interval between two reconciles of one object that events bring about.
+	// Interval between two reconciles of one object that unhurried events bring about.
 	Interval = time.Second
-	// longest is the interval where hurried events have kept coming.
+	// longest is the interval where hurried events keep coming.
 	longest = 3 * Interval
 	// burst is waited for even after a quiet time: events seldom come alone.
 	burst = 10 * time.Millisecond
-	// single is how many hurried reconciles close together still count as single ones.
-	single = 2
-	// calm is how long no hurried event has come when it is quiet again.
-	calm = longest + Interval
+	// singles is how many hurried reconciles may follow each other at once; one of
+	// them comes back with each longest interval.
+	singles = 3
 )
 
 // Hurry of a kind of event.
@@ -55,10 +54,17 @@ type Gatherer struct {
 type object struct {
 	// started is when the last reconcile began.
 	started time.Time
-	// hurried counts the reconciles that hurried events have brought about since
-	// it was calm; last is when the last of them was due.
-	hurried int
-	last    time.Time
+	// due is when the last reconcile that hurried events have brought about was
+	// due; spent is when all that were allowed at once will be again.
+	due, spent time.Time
+}
+
+// next is the earliest time of one more hurried reconcile.
+func (o *object) next(now time.Time) time.Time {
+	if free := o.spent.Add(-(singles - 1) * longest); free.After(now) {
+		return free
+	}
+	return now
 }
 
 // New makes a Gatherer.
@@ -78,7 +84,7 @@ func (g *Gatherer) of(r reconcile.Request) *object {
 	if now := g.clock(); now.Sub(g.swept) > time.Minute {
 		g.swept = now
 		for k, o := range g.objects {
-			if now.Sub(o.started) > time.Minute && now.Sub(o.last) > time.Minute {
+			if now.Sub(o.started) > time.Minute && now.Sub(o.due) > time.Minute {
 				delete(g.objects, k)
 			}
 		}
@@ -95,32 +101,27 @@ func (g *Gatherer) delay(r reconcile.Request, hurry Hurry) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o, now := g.of(r), g.clock()
-	at := now.Add(burst)
-	if now.Sub(o.last) > calm {
-		o.hurried = 0
+	if o.due.After(now) {
+		return o.due.Sub(now) // one is on its way already
 	}
-	if o.last.After(now) {
-		return o.last.Sub(now) // one is on its way already
-	}
+	at, next := now.Add(burst), o.next(now)
 	if hurry == Unhurried {
 		interval := Interval
-		if o.hurried > single {
-			interval = longest // they keep coming, and the next one brings a reconcile with it
+		if next.After(now) {
+			interval = longest // hurried ones keep coming, and bring a reconcile with them
 		}
-		if next := o.started.Add(interval); next.After(at) {
-			at = next
-		}
-		return at.Sub(now)
+		return later(at, o.started.Add(interval)).Sub(now)
 	}
-	if o.hurried >= single {
-		interval := min(longest, time.Duration(o.hurried-single+1)*Interval)
-		if next := o.last.Add(interval); next.After(at) {
-			at = next
-		}
+	o.due = later(at, next)
+	o.spent = later(now, o.spent).Add(longest)
+	return o.due.Sub(now)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	o.hurried++
-	o.last = at
-	return at.Sub(now)
+	return a
 }
 
 // Handler enqueues what mapped names, gathered.

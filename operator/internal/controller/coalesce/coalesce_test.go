@@ -28,8 +28,7 @@ func TestUnhurriedEventsAreGatheredAndSingleOnesPassedOn(t *testing.T) {
 	})
 }
 
-// Hurried events that keep coming are gathered, the longer the busier it gets,
-// and each is followed by a reconcile within the longest interval.
+// Hurried events that keep coming are gathered, and each is followed by a reconcile within the longest interval.
 func TestHurriedEventsThatKeepComingAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
@@ -45,8 +44,24 @@ func TestHurriedEventsThatKeepComingAreGathered(t *testing.T) {
 		require.LessOrEqual(t, len(due), 10, "reconciles in 20 seconds of events")
 		require.True(t, due[burst], "the first one does not wait")
 		require.Equal(t, burst, g.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: "b"}}, Hurried), "another object is not held up")
-		<-time.After(longest + calm)
-		require.Equal(t, burst, g.delay(request, Hurried), "it is quiet again")
+		<-time.After((singles + 1) * longest)
+		for range singles {
+			require.Equal(t, burst, g.delay(request, Hurried), "it is quiet again")
+			<-time.After(burst)
+		}
+		require.Equal(t, longest-singles*burst, g.delay(request, Hurried))
+	})
+}
+
+// A change now and then does not wait, for as long as it goes on.
+func TestHurriedEventsNowAndThenDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
+		g := New(time.Now)
+		for range 100 {
+			require.Equal(t, burst, g.delay(request, Hurried))
+			<-time.After(longest)
+		}
 	})
 }
 
@@ -56,7 +71,7 @@ func TestUnhurriedEventsWaitForHurriedOnesThatKeepComing(t *testing.T) {
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
 		g := New(time.Now)
 		var due time.Duration
-		for range 3 {
+		for range singles + 1 {
 			<-time.After(due)
 			due = g.delay(request, Hurried)
 		}
@@ -64,7 +79,7 @@ func TestUnhurriedEventsWaitForHurriedOnesThatKeepComing(t *testing.T) {
 		<-time.After(due)
 		g.Started(request.NamespacedName)
 		require.Equal(t, longest, g.delay(request, Unhurried))
-		<-time.After(calm + time.Second)
+		<-time.After(singles * longest)
 		g.Started(request.NamespacedName)
 		require.Equal(t, Interval, g.delay(request, Unhurried), "it is quiet again")
 	})
