@@ -44,11 +44,13 @@ NetworkManager --configure-and-quit=initrd --debug --config /run/empty.conf --co
 
 // behaviours C1, C8; hazards 58, 59: a client behind a relay of another subnet.
 func TestThroughARelay(t *testing.T) {
+	t.Parallel()
 	for _, relay := range [][]string{
 		{"dhcrelay", "-d", "-4", "-id", "eth1", "-iu", "eth0", serverIP},
 		{"dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=", "--dhcp-relay=" + remoteIP + "," + serverIP, "-i", "eth1"},
 	} {
 		t.Run(relay[0], func(t *testing.T) {
+			t.Parallel()
 			ctx := t.Context()
 			l := lab.ForTest(t)
 			m := machine{name: "worker-far", mac: "02:00:5e:10:03:01"}
@@ -81,6 +83,7 @@ func TestThroughARelay(t *testing.T) {
 // behaviour C8, hazard 53: without NET_RAW it says so once, and broadcasts to
 // clients that have no address yet.
 func TestWithoutTheRightToPacketSockets(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	l := lab.ForTest(t)
 	m := machine{name: "worker-plain", mac: "02:00:5e:10:05:01"}
@@ -102,6 +105,7 @@ func TestWithoutTheRightToPacketSockets(t *testing.T) {
 // behaviour C5, hazard 48, case C16: the disk fills up under a running server,
 // and becomes writable again.
 func TestAFullDisk(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	l := lab.ForTest(t)
 	known, later := machine{name: "worker-known", mac: "02:00:5e:10:06:01"}, machine{name: "worker-later", mac: "02:00:5e:10:06:02"}

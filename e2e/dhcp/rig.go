@@ -33,7 +33,10 @@ type rig struct {
 	dhcpd  *lab.Process
 	dir    string
 	binary string
-	level  string // of the log
+	level  string   // of the log
+	args   []string // further ones of the server
+	// readOnly: the state directory cannot be written to.
+	readOnly bool
 }
 
 // machine is a virtual machine that the server knows.
@@ -51,7 +54,16 @@ func snapshot(leaseSeconds int) map[string]any {
 }
 
 func newRig(ctx context.Context, l *lab.Lab, dir string, leaseSeconds int, machines []machine) (*rig, error) {
-	r := &rig{lab: l, dir: dir, level: "debug"}
+	r, err := prepareRig(ctx, l, dir, snapshot(leaseSeconds), objects(machines))
+	if err != nil {
+		return nil, err
+	}
+	return r, r.start(ctx)
+}
+
+// prepareRig is newRig without a server that runs.
+func prepareRig(ctx context.Context, l *lab.Lab, dir string, config map[string]any, machines string) (*rig, error) {
+	r := &rig{lab: l, dir: dir, level: "debug", args: []string{"--objects", filepath.Join(dir, "objects")}}
 	var err error
 	if r.sw, err = l.Host("switch"); err != nil {
 		return nil, err
@@ -68,11 +80,7 @@ func newRig(ctx context.Context, l *lab.Lab, dir string, leaseSeconds int, machi
 	if err := r.install(ctx); err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(snapshot(leaseSeconds))
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "snapshot.json"), b, 0o644); err != nil {
+	if err := r.configure(config); err != nil {
 		return nil, err
 	}
 	for _, d := range []string{"objects", "state"} {
@@ -80,10 +88,20 @@ func newRig(ctx context.Context, l *lab.Lab, dir string, leaseSeconds int, machi
 			return nil, err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "objects", "machines.yaml"), []byte(objects(machines)), 0o644); err != nil {
-		return nil, err
+	return r, os.WriteFile(filepath.Join(dir, "objects", "machines.yaml"), []byte(machines), 0o644)
+}
+
+// configure writes a snapshot, all at once.
+func (r *rig) configure(config map[string]any) error {
+	b, err := json.Marshal(config)
+	if err != nil {
+		return err
 	}
-	return r, r.start(ctx)
+	path := filepath.Join(r.dir, "snapshot.json")
+	if err := os.WriteFile(path+".new", b, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // objects are the machines as KubeVirt shows them.
@@ -140,17 +158,17 @@ func (r *rig) install(ctx context.Context) error {
 // start runs the server as its container does, and waits until it serves.
 func (r *rig) start(ctx context.Context) error {
 	state := filepath.Join(r.dir, "state")
-	if lab.PodUserExists() {
+	if lab.PodUserExists() && !r.readOnly {
 		if _, err := r.server.Run(ctx, "chown", "-R", lab.PodUID, state); err != nil {
 			return err
 		}
 	}
 	var err error
 	r.dhcpd, err = r.server.Start(lab.Spec{
-		Args: []string{
-			r.binary, "serve", "--snapshot", filepath.Join(r.dir, "snapshot.json"), "--objects", filepath.Join(r.dir, "objects"),
+		Args: append([]string{
+			r.binary, "serve", "--snapshot", filepath.Join(r.dir, "snapshot.json"),
 			"--state-dir", state, "--listen", health, "--log-level", r.level,
-		},
+		}, r.args...),
 		Unprivileged: true, Capabilities: []string{"net_raw"},
 	})
 	if err != nil {

@@ -38,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// wire is a packet socket on eth0.
+// wire is a packet socket on a device.
 type wire struct{ fd int }
 
-func openWire() (wire, error) {
-	dev, err := net.InterfaceByName("eth0")
+func openWire(device string) (wire, error) {
+	dev, err := net.InterfaceByName(device)
 	if err != nil {
 		return wire{}, err
 	}
@@ -96,7 +96,7 @@ func runFlood(victim string) error {
 		return err
 	}
 	addr := netip.MustParseAddr(words[1]).As4()
-	w, err := openWire()
+	w, err := openWire("eth0")
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func runSwarm(round string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWire()
+	w, err := openWire("eth0")
 	if err != nil {
 		return err
 	}
