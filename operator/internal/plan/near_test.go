@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +38,7 @@ func TestThePlanIsTheSameWithoutAttachmentsThatDoNotCount(t *testing.T) {
 				left++
 			}
 		}
-		require.Equal(t, plan.For(in), plan.For(few), fmt.Sprintf("seed %d", seed))
+		require.Equal(t, plan.For(in), plan.For(few), "seed %d", seed)
 	}
 	require.Positive(t, left, "some do not count")
 }
