@@ -21,14 +21,16 @@ import (
 	"github.com/densityops/oooi/e2e/lab"
 )
 
-// The guides, in an order in which each leaves what the next one needs.
+// The guides, in an order in which each leaves what the next one needs; the
+// README is the first of them.
 var guides = []string{
-	"verification", "rights", "public-dns", "mirror-registries", "backup", "moving", "uninstall",
+	"README", "hosted-cluster", "verification", "rights", "public-dns", "apps-ingress", "pod-view", "monitoring", "mirror-registries", "upgrade",
+	"backup", "moving", "uninstall",
 }
 
-// block is a fenced block of a guide. A guide's commands run on the management
-// cluster, or where the word behind "sh" says. A block "output" is what the
-// block before it prints; "..." in it stands for anything.
+// block is a fenced block of a guide. What it is, and the word behind that, say
+// how it is run; a block without a language is a picture. A block "output" is
+// what the block before it prints; "..." in it stands for anything.
 type block struct {
 	line            int
 	language, where string
@@ -38,7 +40,11 @@ type block struct {
 
 func readGuide(t *testing.T, name string) []block {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "operator/docs", name+".md"))
+	path := filepath.Join(root, "operator/docs", name+".md")
+	if name == "README" {
+		path = filepath.Join(root, "README.md")
+	}
+	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var blocks []block
 	var inside *block
@@ -71,8 +77,10 @@ func TestEveryCommandOfTheGuides(t *testing.T) {
 	for _, guide := range guides {
 		t.Run(guide, func(t *testing.T) {
 			g.restore(t)
-			work := t.TempDir()
-			require.NoError(t, os.CopyFS(filepath.Join(work, "manifests"), os.DirFS(filepath.Join(root, "manifests"))))
+			if guide == "backup" {
+				g.bound(t)
+			}
+			work := clone(t)
 			for _, b := range readGuide(t, guide) {
 				where := fmt.Sprintf("%s.md:%d", guide, b.line)
 				out, err := g.run(t, work, b)
@@ -113,6 +121,7 @@ func newGround(t *testing.T) *ground {
 	g.daemon(t, tool(t, "kube-controller-manager"), "--kubeconfig="+g.kubeconfig, "--leader-elect=false", "--secure-port=0",
 		"--use-service-account-credentials=false", "--service-account-private-key-file="+filepath.Join(g.dir, "sa.key"))
 	g.apply(t, foreignCRDs())
+	g.must(t, "create", "namespace", "openshift-marketplace")
 	g.must(t, "apply", "--server-side", "-k", filepath.Join(root, "manifests/default"))
 	g.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	g.objects = managementObjects(t)
@@ -181,50 +190,6 @@ func (g *ground) vlan(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// run runs a block where it belongs.
-func (g *ground) run(t *testing.T, work string, b block) (string, error) {
-	t.Helper()
-	switch b.language + " " + b.where {
-	case "sh workstation":
-		mirror := filepath.Join(work, "bin/mirror")
-		require.NoError(t, os.RemoveAll(mirror))
-		require.NoError(t, os.CopyFS(filepath.Join(mirror, "manifests"), os.DirFS(filepath.Join(root, "manifests"))))
-		return g.shell(t.Context(), work, b.body)
-	case "sh olm":
-		g.apply(t, `
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: oooi.v0.1.0, namespace: oooi-system, labels: {operators.coreos.com/oooi.oooi-system: ""}}
----
-apiVersion: operators.coreos.com/v1alpha1
-kind: Subscription
-metadata: {name: oooi, namespace: oooi-system}
-`)
-		return g.shell(t.Context(), work, b.body)
-	case "sh old":
-		g.apply(t, `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: oooi-controller-manager, namespace: oooi-system, labels: {control-plane: controller-manager}}
-spec:
-  selector: {matchLabels: {control-plane: controller-manager}}
-  template:
-    metadata: {labels: {control-plane: controller-manager}}
-    spec: {containers: [{name: manager, image: "quay.io/cldmnky/oooi:latest"}]}
-`)
-		return g.shell(t.Context(), work, b.body)
-	case "sh ":
-		return g.shell(t.Context(), work, b.body)
-	case "sh worker":
-		return inHost(t.Context(), g.world.VMs[0].Host, b.body)
-	case "sh pod":
-		return inHost(t.Context(), g.world.Hub, b.body, "DNS=172.30.20.2")
-	case "yaml ":
-		return g.try(t.Context(), b.body, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-	}
-	return "", fmt.Errorf("a block %q cannot be run", b.language+" "+b.where)
-}
-
 // shell runs a script as a person would who may do everything.
 func (g *ground) shell(ctx context.Context, dir, script string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
@@ -255,6 +220,14 @@ var foreignKinds = []struct{ group, version, kind, plural string }{
 	{"operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions"},
 	{"operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources"},
 	{"operators.coreos.com", "v1", "OperatorGroup", "operatorgroups"},
+	{"operators.coreos.com", "v1", "Operator", "operators"},
+	{"operators.coreos.com", "v1alpha1", "InstallPlan", "installplans"},
+	{"metallb.io", "v1beta1", "MetalLB", "metallbs"},
+	{"metallb.io", "v1beta1", "IPAddressPool", "ipaddresspools"},
+	{"metallb.io", "v1beta1", "L2Advertisement", "l2advertisements"},
+	{"monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"},
+	{"monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"},
+	{"operator.openshift.io", "v1", "DNS", "dnses"},
 }
 
 func foreignCRDs() string {
