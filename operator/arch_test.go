@@ -138,7 +138,8 @@ func TestDirectionOfImports(t *testing.T) {
 		"internal/images":  {},
 		"internal/render":  {"api/v1alpha1", "internal/plan", "internal/images"},
 		"internal/facts":   {"api/v1alpha1", "internal/plan", "internal/render"},
-		"internal/offline": {"api/v1alpha1", "api/agent/v1", "internal/agent", "internal/facts", "internal/plan", "internal/render"},
+		"internal/offline": {"api/v1alpha1", "api/agent/v1", "internal/agent", "internal/facts", "internal/plan", "internal/render", "internal/schema"},
+		"internal/schema":  {},
 		"internal/golden":  {},
 	}
 	for _, f := range files(t) {

@@ -10,16 +10,21 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dns,path=dnsservers,categories=oooi
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="ServerIP",type=string,JSONPath=`.spec.networkConfig.serverIP`
 // +kubebuilder:printcolumn:name="Names",type=integer,JSONPath=`.status.agent.names`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56",message="metadata.name must be at most 56 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56",messageExpression="'metadata.name ' + self.metadata.name + ' must be at most 56 characters'"
 type DNSServer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what is wanted.
 	// +required
 	Spec DNSServerSpec `json:"spec"`
+	// status is what is.
 	// +optional
 	Status DNSServerStatus `json:"status,omitzero"`
 }
@@ -34,9 +39,11 @@ type DNSServerList struct {
 }
 
 // DNSServerSpec is the wanted state of a DNS server.
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || !isCIDR(self.networkConfig.cidr) || self.hosts.all(h, !isIP(h.address) || cidr(self.networkConfig.cidr).containsIP(h.address))",messageExpression="'hosts: each address must lie inside networkConfig.cidr ' + self.networkConfig.cidr"
 type DNSServerSpec struct {
 	PodConfig `json:",inline"`
 
+	// networkConfig is the VLAN and the server's place on it.
 	// +required
 	NetworkConfig DNSNetworkConfig `json:"networkConfig"`
 	// zones are the apexes that negative answers take their SOA from.
@@ -83,8 +90,10 @@ type DNSNetworkConfig struct {
 	// cidr whose sources get the VLAN view.
 	// +required
 	CIDR IPv4CIDR `json:"cidr"`
+	// serverIP on the VLAN.
 	// +required
 	ServerIP IPv4 `json:"serverIP"`
+	// networkAttachmentName of the NetworkAttachmentDefinition that is the VLAN; none: the pod network alone.
 	// +optional
 	NetworkAttachmentName ObjectName `json:"networkAttachmentName,omitempty"`
 	// networkAttachmentNamespace defaults to the server's own.
@@ -114,10 +123,12 @@ type DNSRecord struct {
 
 // DNSView is one view's answer.
 //
-// +kubebuilder:validation:XValidation:rule="self.policy == 'Answer' ? has(self.addresses) && self.addresses.size() > 0 : !has(self.addresses) || self.addresses.size() == 0",message="addresses belong to policy Answer, and to it alone"
+// +kubebuilder:validation:XValidation:rule="self.policy == 'Answer' ? has(self.addresses) && self.addresses.size() > 0 : !has(self.addresses) || self.addresses.size() == 0",messageExpression="'addresses belong to policy Answer, and to it alone; policy is ' + self.policy"
 type DNSView struct {
+	// policy: Answer gives the addresses, NoData says that there are none, Forward asks the upstreams.
 	// +required
 	Policy DNSPolicy `json:"policy"`
+	// addresses of the answer.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -138,8 +149,10 @@ const (
 
 // DNSHost is a host on the VLAN.
 type DNSHost struct {
+	// name of the host.
 	// +required
 	Name DomainName `json:"name"`
+	// address of it, inside the CIDR.
 	// +required
 	Address IPv4 `json:"address"`
 }

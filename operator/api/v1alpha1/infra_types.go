@@ -11,17 +11,21 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=infra,path=infras,categories=oooi
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.spec.networkConfig.cidr`
 // +kubebuilder:printcolumn:name="Attachments",type=string,JSONPath=`.status.attachments.readyOfTotal`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name must be at most 48 characters: the components' names are made from it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",messageExpression="'metadata.name ' + self.metadata.name + ' must be at most 48 characters: the names of the components are made from it'"
 type Infra struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what is wanted.
 	// +required
 	Spec InfraSpec `json:"spec"`
+	// status is what is.
 	// +optional
 	Status InfraStatus `json:"status,omitzero"`
 }
@@ -52,6 +56,8 @@ type InfraList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.infraComponents.dhcp.serverIP) || !has(self.infraComponents.dhcp.rangeStart) || !has(self.infraComponents.dhcp.rangeEnd) || !isIP(self.infraComponents.dhcp.rangeEnd) || self.infraComponents.dhcp.rangeEnd.contains(':') || !isIP(self.infraComponents.dhcp.rangeStart) || self.infraComponents.dhcp.rangeStart.contains(':') || !isIP(self.infraComponents.dhcp.serverIP) || self.infraComponents.dhcp.serverIP.contains(':') || (int(self.infraComponents.dhcp.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.serverIP.split('.')[2]) * 256 + int(self.infraComponents.dhcp.serverIP.split('.')[3])) < (int(self.infraComponents.dhcp.rangeStart.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeStart.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeStart.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeStart.split('.')[3])) || (int(self.infraComponents.dhcp.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.serverIP.split('.')[2]) * 256 + int(self.infraComponents.dhcp.serverIP.split('.')[3])) > (int(self.infraComponents.dhcp.rangeEnd.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeEnd.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeEnd.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeEnd.split('.')[3]))",messageExpression="'infraComponents.dhcp.serverIP ' + self.infraComponents.dhcp.serverIP + ' must not lie in the range ' + self.infraComponents.dhcp.rangeStart + '-' + self.infraComponents.dhcp.rangeEnd"
 // +kubebuilder:validation:XValidation:rule="!has(self.infraComponents.dns.serverIP) || !has(self.infraComponents.dhcp.rangeStart) || !has(self.infraComponents.dhcp.rangeEnd) || !isIP(self.infraComponents.dhcp.rangeEnd) || self.infraComponents.dhcp.rangeEnd.contains(':') || !isIP(self.infraComponents.dhcp.rangeStart) || self.infraComponents.dhcp.rangeStart.contains(':') || !isIP(self.infraComponents.dns.serverIP) || self.infraComponents.dns.serverIP.contains(':') || (int(self.infraComponents.dns.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.dns.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.dns.serverIP.split('.')[2]) * 256 + int(self.infraComponents.dns.serverIP.split('.')[3])) < (int(self.infraComponents.dhcp.rangeStart.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeStart.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeStart.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeStart.split('.')[3])) || (int(self.infraComponents.dns.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.dns.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.dns.serverIP.split('.')[2]) * 256 + int(self.infraComponents.dns.serverIP.split('.')[3])) > (int(self.infraComponents.dhcp.rangeEnd.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeEnd.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeEnd.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeEnd.split('.')[3]))",messageExpression="'infraComponents.dns.serverIP ' + self.infraComponents.dns.serverIP + ' must not lie in the range ' + self.infraComponents.dhcp.rangeStart + '-' + self.infraComponents.dhcp.rangeEnd"
 // +kubebuilder:validation:XValidation:rule="!has(self.infraComponents.proxy.serverIP) || !has(self.infraComponents.dhcp.rangeStart) || !has(self.infraComponents.dhcp.rangeEnd) || !isIP(self.infraComponents.dhcp.rangeEnd) || self.infraComponents.dhcp.rangeEnd.contains(':') || !isIP(self.infraComponents.dhcp.rangeStart) || self.infraComponents.dhcp.rangeStart.contains(':') || !isIP(self.infraComponents.proxy.serverIP) || self.infraComponents.proxy.serverIP.contains(':') || (int(self.infraComponents.proxy.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.proxy.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.proxy.serverIP.split('.')[2]) * 256 + int(self.infraComponents.proxy.serverIP.split('.')[3])) < (int(self.infraComponents.dhcp.rangeStart.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeStart.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeStart.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeStart.split('.')[3])) || (int(self.infraComponents.proxy.serverIP.split('.')[0]) * 16777216 + int(self.infraComponents.proxy.serverIP.split('.')[1]) * 65536 + int(self.infraComponents.proxy.serverIP.split('.')[2]) * 256 + int(self.infraComponents.proxy.serverIP.split('.')[3])) > (int(self.infraComponents.dhcp.rangeEnd.split('.')[0]) * 16777216 + int(self.infraComponents.dhcp.rangeEnd.split('.')[1]) * 65536 + int(self.infraComponents.dhcp.rangeEnd.split('.')[2]) * 256 + int(self.infraComponents.dhcp.rangeEnd.split('.')[3]))",messageExpression="'infraComponents.proxy.serverIP ' + self.infraComponents.proxy.serverIP + ' must not lie in the range ' + self.infraComponents.dhcp.rangeStart + '-' + self.infraComponents.dhcp.rangeEnd"
+// +kubebuilder:validation:XValidation:rule="!has(self.infraComponents.dhcp.reservations) || !isCIDR(self.networkConfig.cidr) || self.networkConfig.cidr.contains(':') || cidr(self.networkConfig.cidr).prefixLength() < 8 || cidr(self.networkConfig.cidr).prefixLength() > 30 || self.infraComponents.dhcp.reservations.all(r, !isIP(r.ip) || r.ip.contains(':') || (cidr(self.networkConfig.cidr).containsIP(r.ip) && (int(r.ip.split('.')[0]) * 16777216 + int(r.ip.split('.')[1]) * 65536 + int(r.ip.split('.')[2]) * 256 + int(r.ip.split('.')[3])) % [16777216, 8388608, 4194304, 2097152, 1048576, 524288, 262144, 131072, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4][cidr(self.networkConfig.cidr).prefixLength() - 8] != 0 && ((int(r.ip.split('.')[0]) * 16777216 + int(r.ip.split('.')[1]) * 65536 + int(r.ip.split('.')[2]) * 256 + int(r.ip.split('.')[3])) + 1) % [16777216, 8388608, 4194304, 2097152, 1048576, 524288, 262144, 131072, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4][cidr(self.networkConfig.cidr).prefixLength() - 8] != 0))",messageExpression="'infraComponents.dhcp.reservations: each ip must be a host address inside networkConfig.cidr ' + self.networkConfig.cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.infraComponents.dhcp.reservations) || self.infraComponents.dhcp.reservations.all(r, r.ip != self.networkConfig.gateway && (!has(self.infraComponents.dhcp.serverIP) || r.ip != self.infraComponents.dhcp.serverIP) && (!has(self.infraComponents.dns.serverIP) || r.ip != self.infraComponents.dns.serverIP) && (!has(self.infraComponents.proxy.serverIP) || r.ip != self.infraComponents.proxy.serverIP))",messageExpression="'infraComponents.dhcp.reservations: no ip may be networkConfig.gateway ' + self.networkConfig.gateway + ' or a serverIP'"
 type InfraSpec struct {
 	// networkConfig describes the VLAN.
 	// +required
@@ -107,12 +113,15 @@ type InfraNetworkConfig struct {
 
 // InfraComponents are the three services of the VLAN.
 type InfraComponents struct {
+	// dhcp gives the VLAN its addresses.
 	// +optional
 	// +kubebuilder:default={}
 	DHCP InfraDHCP `json:"dhcp,omitzero"`
+	// dns answers the names of the clusters on the VLAN and for pods.
 	// +optional
 	// +kubebuilder:default={}
 	DNS InfraDNS `json:"dns,omitzero"`
+	// proxy passes TLS from the VLAN to the control planes.
 	// +optional
 	// +kubebuilder:default={}
 	Proxy InfraProxy `json:"proxy,omitzero"`
@@ -122,6 +131,7 @@ type InfraComponents struct {
 type InfraDHCP struct {
 	PodConfig `json:",inline"`
 
+	// enabled runs a DHCP server; false keeps or deletes it as retainDisabled says.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -146,24 +156,29 @@ type InfraDHCP struct {
 	// +optional
 	// +kubebuilder:default=Serve
 	UnknownClients UnknownClients `json:"unknownClients,omitempty"`
+	// reservations tie addresses to hardware addresses: those are never given to
+	// anybody else.
 	// +optional
-	// +listType=map
-	// +listMapKey=macAddress
-	// +kubebuilder:validation:MaxItems=1024
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=768
+	// +kubebuilder:validation:XValidation:rule="self.size() > 256 || self.all(r, self.exists_one(s, s.ip == r.ip))",message="reservations: an ip is there twice"
+	// +kubebuilder:validation:XValidation:rule="self.size() > 256 || self.all(r, self.exists_one(s, s.macAddress == r.macAddress))",message="reservations: a macAddress is there twice"
 	Reservations []DHCPReservation `json:"reservations,omitempty"`
+	// options are added to every reply; they never replace one that the server
+	// decides itself (1, 3, 6, 12, 50 to 59, 61, 82, and 26 where the MTU is known).
 	// +optional
-	// +listType=map
-	// +listMapKey=code
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(o, self.exists_one(p, p.code == o.code))",message="options: a code is there twice"
 	Options []DHCPOption `json:"options,omitempty"`
 	// excludedRanges are never given.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	ExcludedRanges []IPv4Range `json:"excludedRanges,omitempty"`
 	// relays (giaddr) that are served.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Relays []IPv4 `json:"relays,omitempty"`
 }
@@ -172,6 +187,7 @@ type InfraDHCP struct {
 type InfraDNS struct {
 	PodConfig `json:",inline"`
 
+	// enabled runs a DNS server; false keeps or deletes it as retainDisabled says.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -199,6 +215,7 @@ type InfraDNS struct {
 type InfraProxy struct {
 	PodConfig `json:",inline"`
 
+	// enabled runs a proxy; false keeps or deletes it as retainDisabled says.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -243,11 +260,13 @@ const (
 
 // InfraStatus is what the operator saw and did.
 type InfraStatus struct {
+	// conditions; Ready sums them up.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// observedGeneration that the operator last reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// componentStatus says what is provisioned.
@@ -262,8 +281,7 @@ type InfraStatus struct {
 	// inForce is what the children's plan was last made from; a newcomer never
 	// takes it away.
 	// +optional
-	// +listType=map
-	// +listMapKey=attachment
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=250
 	InForce []AttachmentInForce `json:"inForce,omitempty"`
 	// network that the children were last planned for; another Infra never
@@ -274,12 +292,16 @@ type InfraStatus struct {
 
 // NetworkInForce is what an Infra holds of its VLAN.
 type NetworkInForce struct {
+	// cidr of the VLAN.
 	// +required
 	CIDR IPv4CIDR `json:"cidr"`
+	// dhcpServerIP on the VLAN.
 	// +optional
 	DHCPServerIP IPv4 `json:"dhcpServerIP,omitempty"`
+	// dnsServerIP on the VLAN.
 	// +optional
 	DNSServerIP IPv4 `json:"dnsServerIP,omitempty"`
+	// proxyServerIP on the VLAN.
 	// +optional
 	ProxyServerIP IPv4 `json:"proxyServerIP,omitempty"`
 	// renewal is set after a change, while running workers keep what they had.
@@ -289,27 +311,34 @@ type NetworkInForce struct {
 
 // NetworkRenewal says what running workers keep until they renew their leases.
 type NetworkRenewal struct {
+	// message in words.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
+	// until when the last lease has been renewed.
 	// +required
 	Until metav1.Time `json:"until"`
 }
 
 // InfraComponentStatus holds a boolean for each component.
 type InfraComponentStatus struct {
+	// dhcpReady: the DHCP server is provisioned.
 	// +optional
 	DHCPReady bool `json:"dhcpReady"`
+	// dnsReady: the DNS server is provisioned.
 	// +optional
 	DNSReady bool `json:"dnsReady"`
+	// proxyReady: the proxy is provisioned and has a route.
 	// +optional
 	ProxyReady bool `json:"proxyReady"`
 }
 
 // AttachmentCounts counts attachments.
 type AttachmentCounts struct {
+	// total of the attachments.
 	// +optional
 	Total int32 `json:"total"`
+	// ready ones among them.
 	// +optional
 	Ready int32 `json:"ready"`
 	// readyOfTotal is both, for people.
@@ -333,9 +362,10 @@ type AttachmentInForce struct {
 	// range that its load balancer pool holds.
 	// +optional
 	Range IPv4Range `json:"range,omitempty"`
-	// httpPort and httpsPort are the ports of the VLAN that its *.apps holds.
+	// httpPort of the VLAN that its *.apps holds.
 	// +optional
 	HTTPPort Port `json:"httpPort,omitempty"`
+	// httpsPort of the VLAN that its *.apps holds.
 	// +optional
 	HTTPSPort Port `json:"httpsPort,omitempty"`
 	// externalPort is the proxy's pod port of its external Service.

@@ -10,17 +10,22 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=proxy;proxies,path=proxyservers,categories=oooi
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="ServerIP",type=string,JSONPath=`.spec.networkConfig.serverIP`
 // +kubebuilder:printcolumn:name="Backends",type=integer,JSONPath=`.status.agent.backends`
 // +kubebuilder:printcolumn:name="Accepted version",type=string,JSONPath=`.status.agent.acceptedVersion`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56",message="metadata.name must be at most 56 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56",messageExpression="'metadata.name ' + self.metadata.name + ' must be at most 56 characters'"
 type ProxyServer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what is wanted.
 	// +required
 	Spec ProxyServerSpec `json:"spec"`
+	// status is what is.
 	// +optional
 	Status ProxyServerStatus `json:"status,omitzero"`
 }
@@ -38,8 +43,10 @@ type ProxyServerList struct {
 type ProxyServerSpec struct {
 	PodConfig `json:",inline"`
 
+	// networkConfig is the VLAN and the server's place on it.
 	// +required
 	NetworkConfig ProxyNetworkConfig `json:"networkConfig"`
+	// backends are the routes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
@@ -76,10 +83,13 @@ type LogLevel string
 //
 // +kubebuilder:validation:XValidation:rule="!isIP(self.serverIP) || self.serverIP.contains(':') || !isCIDR(self.cidr) || self.cidr.contains(':') || cidr(self.cidr).prefixLength() < 8 || cidr(self.cidr).prefixLength() > 30 || (cidr(self.cidr).containsIP(self.serverIP) && (int(self.serverIP.split('.')[0]) * 16777216 + int(self.serverIP.split('.')[1]) * 65536 + int(self.serverIP.split('.')[2]) * 256 + int(self.serverIP.split('.')[3])) % [16777216, 8388608, 4194304, 2097152, 1048576, 524288, 262144, 131072, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4][cidr(self.cidr).prefixLength() - 8] != 0 && ((int(self.serverIP.split('.')[0]) * 16777216 + int(self.serverIP.split('.')[1]) * 65536 + int(self.serverIP.split('.')[2]) * 256 + int(self.serverIP.split('.')[3])) + 1) % [16777216, 8388608, 4194304, 2097152, 1048576, 524288, 262144, 131072, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4][cidr(self.cidr).prefixLength() - 8] != 0)",messageExpression="'networkConfig.serverIP ' + self.serverIP + ' must be a host address inside networkConfig.cidr ' + self.cidr"
 type ProxyNetworkConfig struct {
+	// serverIP on the VLAN.
 	// +required
 	ServerIP IPv4 `json:"serverIP"`
+	// cidr of the VLAN.
 	// +required
 	CIDR IPv4CIDR `json:"cidr"`
+	// networkAttachmentName of the NetworkAttachmentDefinition that is the VLAN; none: the pod network alone.
 	// +optional
 	NetworkAttachmentName ObjectName `json:"networkAttachmentName,omitempty"`
 	// networkAttachmentNamespace defaults to the proxy's own.
@@ -100,13 +110,16 @@ type ProxyNetworkConfig struct {
 // ProxyBackend is one route and where it leads. Without hostnames TLS takes a
 // hello without SNI, and TCP whatever no other backend of the port took.
 //
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'HTTP' || (has(self.hostnames) && self.hostnames.size() > 0)",message="hostnames are required with protocol HTTP"
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'TCP' || !has(self.hostnames) || self.hostnames.size() == 0",message="hostnames have no meaning with protocol TCP"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'HTTP' || (has(self.hostnames) && self.hostnames.size() > 0)",messageExpression="'backends: ' + self.name + ': hostnames are required with protocol HTTP'"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'TCP' || !has(self.hostnames) || self.hostnames.size() == 0",messageExpression="'backends: ' + self.name + ': hostnames have no meaning with protocol TCP: ' + self.hostnames[0]"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'HTTP' || !has(self.sourcePrefixRanges) || self.sourcePrefixRanges.size() == 0",messageExpression="'backends: ' + self.name + ': sourcePrefixRanges have no meaning with protocol HTTP: ' + self.sourcePrefixRanges[0]"
+// +kubebuilder:validation:XValidation:rule="self.port != 53 && self.port != 9901 && !(self.port >= 9090 && self.port <= 9099)",messageExpression="'backends: ' + self.name + ': port ' + (self.port == 53 ? '53' : self.port == 9901 ? '9901' : '909' + (self.port % 10 == 0 ? '0' : self.port % 10 == 1 ? '1' : self.port % 10 == 2 ? '2' : self.port % 10 == 3 ? '3' : self.port % 10 == 4 ? '4' : self.port % 10 == 5 ? '5' : self.port % 10 == 6 ? '6' : self.port % 10 == 7 ? '7' : self.port % 10 == 8 ? '8' : '9')) + ' is reserved: 53, 9090-9099 and 9901 are'"
 type ProxyBackend struct {
 	// name, unique in the proxy.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-a-z0-9._/]+$`
 	Name string `json:"name"`
 	// hostnames, lower case; "*.x" is a wildcard of any depth.
 	// +optional
@@ -118,6 +131,7 @@ type ProxyBackend struct {
 	// port that clients connect to.
 	// +required
 	Port Port `json:"port"`
+	// protocol: TLS by server name, HTTP by Host, TCP by port alone.
 	// +required
 	Protocol ProxyProtocol `json:"protocol"`
 	// sourcePrefixRanges limit the route to these sources, on the VLAN only.
@@ -127,6 +141,7 @@ type ProxyBackend struct {
 	// +kubebuilder:validation:items:MaxLength=18
 	// +kubebuilder:validation:items:Format=cidr
 	SourcePrefixRanges []string `json:"sourcePrefixRanges,omitempty"`
+	// endpoints that take the connections.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -150,20 +165,25 @@ const (
 
 // ProxyEndpoint is an address, or a host name that must resolve into the VLAN.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.ip) != has(self.hostname)",message="exactly one of ip and hostname is required"
+// +kubebuilder:validation:XValidation:rule="has(self.ip) != has(self.hostname)",messageExpression="'exactly one of ip and hostname is required; ip is ' + (has(self.ip) ? self.ip : 'absent') + ', hostname ' + (has(self.hostname) ? self.hostname : 'absent')"
 type ProxyEndpoint struct {
+	// ip of the endpoint.
 	// +optional
 	IP IPv4 `json:"ip,omitempty"`
+	// hostname of the endpoint, resolved through upstreamServers.
 	// +optional
 	Hostname DomainName `json:"hostname,omitempty"`
+	// port of the endpoint.
 	// +required
 	Port Port `json:"port"`
 }
 
 // ProxyExternalListener is a pod port for one external Service.
 type ProxyExternalListener struct {
+	// name, unique in the proxy.
 	// +required
 	Name ObjectName `json:"name"`
+	// port of the pod.
 	// +required
 	// +kubebuilder:validation:Minimum=20000
 	// +kubebuilder:validation:Maximum=20249
@@ -172,7 +192,7 @@ type ProxyExternalListener struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=316
+	// +kubebuilder:validation:items:MaxLength=253
 	Backends []string `json:"backends,omitempty"`
 }
 

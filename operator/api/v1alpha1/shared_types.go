@@ -22,6 +22,8 @@ type IPv4CIDR string
 //
 // +kubebuilder:validation:MaxLength=40
 // +kubebuilder:validation:Pattern=`^[0-9]{1,3}(\.[0-9]{1,3}){3}( *- *[0-9]{1,3}(\.[0-9]{1,3}){3}|/[0-9]{1,2})?$`
+// +kubebuilder:validation:XValidation:rule="self.contains('-') ? self.split('-').size() == 2 && self.split('-').all(p, isIP(p.trim())) : self.contains('/') ? isCIDR(self) && cidr(self) == cidr(self).masked() : isIP(self)",messageExpression="self + ' must be first-last, a network without host bits, or one address, in IPv4 without leading zeros'"
+// +kubebuilder:validation:XValidation:rule="!self.contains('-') || self.split('-').size() != 2 || !self.split('-').all(p, isIP(p.trim())) || (int(self.split('-')[0].trim().split('.')[0]) * 16777216 + int(self.split('-')[0].trim().split('.')[1]) * 65536 + int(self.split('-')[0].trim().split('.')[2]) * 256 + int(self.split('-')[0].trim().split('.')[3])) <= (int(self.split('-')[1].trim().split('.')[0]) * 16777216 + int(self.split('-')[1].trim().split('.')[1]) * 65536 + int(self.split('-')[1].trim().split('.')[2]) * 256 + int(self.split('-')[1].trim().split('.')[3]))",messageExpression="self.split('-')[0].trim() + ' must not be after ' + self.split('-')[1].trim()"
 type IPv4Range string
 
 // Upstream is a resolver: an IPv4 address, address:port, or "resolv.conf" for
@@ -29,6 +31,7 @@ type IPv4Range string
 //
 // +kubebuilder:validation:MaxLength=21
 // +kubebuilder:validation:XValidation:rule="self == 'resolv.conf' || (isIP(self.split(':')[0]) && ip(self.split(':')[0]).family() == 4 && (self.split(':').size() == 1 || (self.split(':').size() == 2 && self.split(':')[1].matches('^[1-9][0-9]{0,4}$') && int(self.split(':')[1]) <= 65535)))",messageExpression="self + ' must be an IPv4 address, address:port or resolv.conf'"
+// +kubebuilder:validation:XValidation:rule="!isIP(self.split(':')[0]) || ip(self.split(':')[0]).family() != 4 || (self.split(':')[0] != '0.0.0.0' && int(self.split('.')[0]) < 224)",messageExpression="self + ' can be no resolver'"
 type Upstream string
 
 // DomainName is a lower-case DNS name without a trailing dot (RFC 1123).
@@ -73,12 +76,15 @@ type PodConfig struct {
 
 // Placement is copied into the pod.
 type Placement struct {
+	// nodeSelector of the pod.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// tolerations of the pod.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// affinity of the pod.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 	// priorityClassName of the pod; default system-cluster-critical.
@@ -88,8 +94,10 @@ type Placement struct {
 
 // NetworkAttachment names a NetworkAttachmentDefinition.
 type NetworkAttachment struct {
+	// namespace of the NetworkAttachmentDefinition.
 	// +required
 	Namespace NamespaceName `json:"namespace"`
+	// name of the NetworkAttachmentDefinition.
 	// +required
 	Name ObjectName `json:"name"`
 }

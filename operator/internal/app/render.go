@@ -27,42 +27,74 @@ type renderOptions struct {
 	offline.Options
 }
 
-// ErrProblems says that a strict plan leaves something out.
-var ErrProblems = errors.New("the plan has problems")
+// What a rendering may end with beside unreadable input: ErrProblems says that a
+// strict plan leaves something out, ErrRefused that an API server would not take
+// an object, ErrEmpty that there is nothing to plan.
+var (
+	ErrProblems = errors.New("the plan has problems")
+	ErrRefused  = errors.New("an API server would refuse this")
+	ErrEmpty    = errors.New("nothing to plan: no Infra, InfraClusterAttachment, DHCPServer, DNSServer or ProxyServer was read")
+)
 
 // Render is the subcommand that plans offline: objects in, children, workloads,
 // snapshots and conditions out. What the plan refuses or warns of goes to stderr
-// in words and is ErrProblems with --strict; any other error is input that cannot
-// be read, and then nothing is written.
+// in words and is ErrProblems with --strict. Of input that cannot be read, and of
+// an object that no API server would take (ErrRefused), nothing is written.
 func Render(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
 	o, err := parseRender(args, lookup, stdout)
 	if err != nil {
 		return usageError(err)
 	}
-	var objects offline.Objects
-	for _, path := range o.files {
-		if err := readPath(&objects, path); err != nil {
-			return err
-		}
+	objects, err := o.read()
+	if err != nil {
+		return err
 	}
-	result, err := offline.Render(&objects, o.Options)
+	result, err := offline.Render(objects, o.Options)
 	if err != nil {
 		return fmt.Errorf("rendering: %w", err)
 	}
-	slices.Sort(objects.Ignored)
-	for _, kind := range slices.Compact(objects.Ignored) {
-		fmt.Fprintf(stderr, "ignored: %s\n", kind)
-	}
-	for _, problem := range result.Problems {
-		fmt.Fprintln(stderr, problem)
-	}
+	tell(stderr, objects, result)
 	if err := o.write(result, stdout); err != nil {
 		return err
 	}
-	if o.strict && len(result.Problems) > 0 {
+	switch {
+	case o.strict && objects.Empty():
+		return ErrEmpty
+	case o.strict && len(result.Problems) > 0:
 		return fmt.Errorf("%w: %d", ErrProblems, len(result.Problems))
 	}
 	return nil
+}
+
+// read reads every file; all that an API server would refuse is one error.
+func (o renderOptions) read() (*offline.Objects, error) {
+	objects := &offline.Objects{}
+	for _, path := range o.files {
+		if err := readPath(objects, path); err != nil {
+			return nil, err
+		}
+	}
+	if len(objects.Refused) > 0 {
+		return nil, fmt.Errorf("%w:\n%s", ErrRefused, strings.Join(objects.Refused, "\n"))
+	}
+	return objects, nil
+}
+
+// tell says in words what was found.
+func tell(w io.Writer, objects *offline.Objects, result offline.Result) {
+	slices.Sort(objects.Ignored)
+	for _, kind := range slices.Compact(objects.Ignored) {
+		fmt.Fprintf(w, "ignored: %s\n", kind)
+	}
+	for _, note := range result.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+	if objects.Empty() {
+		fmt.Fprintf(w, "note: %v\n", ErrEmpty)
+	}
+	for _, problem := range result.Problems {
+		fmt.Fprintln(w, problem)
+	}
 }
 
 func (o renderOptions) write(r offline.Result, stdout io.Writer) error {
@@ -80,7 +112,7 @@ func parseRender(args []string, lookup func(string) (string, bool), stdout io.Wr
 		return nil
 	})
 	set.StringVar(&o.out, "o", "", "directory to write children.yaml, workloads.yaml, status.yaml and snapshots/ to; default standard output")
-	set.BoolVar(&o.strict, "strict", false, "fail when the plan refuses or warns of anything; what it plans is written all the same")
+	set.BoolVar(&o.strict, "strict", false, "fail when the plan refuses or warns of anything, or when there is nothing to plan; what it plans is written all the same")
 	set.BoolVar(&o.Render.OpenShift, "enable-openshift", false, "render SCC RoleBindings")
 	scc := set.String("scc", string(render.SCCReference), "reference or minimal")
 	fence := set.String("fence", string(offline.FenceAuto), "auto, on or off")

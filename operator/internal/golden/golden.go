@@ -53,3 +53,15 @@ func Compare(t *testing.T, dir string, got map[string][]byte) {
 		require.Empty(t, cmp.Diff(string(want), string(text)), "%s differs (-want +got); run with -update if that is right", filepath.Join(dir, name))
 	}
 }
+
+// File checks one file, of whatever name.
+func File(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(path, got, 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run with -update to write it")
+	require.Empty(t, cmp.Diff(string(want), string(got)), "%s differs (-want +got); run with -update if that is right", path)
+}

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -20,6 +21,7 @@ import (
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/plan"
+	"github.com/densityops/oooi/operator/internal/schema"
 )
 
 // Objects are what was read.
@@ -28,6 +30,9 @@ type Objects struct {
 	DNSServers []v1alpha1.DNSServer
 	// Ignored are the kinds that say nothing to the planner.
 	Ignored []string
+	// Refused are the faults for which an API server refuses an object by its
+	// schema: place, object, field and value.
+	Refused []string
 
 	// seen says where each object was read.
 	seen map[string]string
@@ -108,8 +113,7 @@ func (o *Objects) add(place string, u *unstructured.Unstructured) error {
 	}
 	read, found := o.readers()[u.GroupVersionKind().GroupKind()]
 	if !found {
-		o.Ignored = append(o.Ignored, u.GetAPIVersion()+" "+u.GetKind())
-		return nil
+		return o.ignore(u)
 	}
 	name := fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
 	if before, twice := o.seen[u.GroupVersionKind().Group+"/"+name]; twice {
@@ -119,10 +123,53 @@ func (o *Objects) add(place string, u *unstructured.Unstructured) error {
 		o.seen = map[string]string{}
 	}
 	o.seen[u.GroupVersionKind().Group+"/"+name] = place
+	if err := o.judge(place, name, u); err != nil {
+		return err
+	}
 	if err := read(u); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// ignore is for a kind that says nothing to the planner, unless it was meant to.
+func (o *Objects) ignore(u *unstructured.Unstructured) error {
+	if ours(u.GroupVersionKind().Group) {
+		return fmt.Errorf("apiVersion %q has no kind %q; oooi's are %s, of %s", u.GetAPIVersion(), u.GetKind(), strings.Join(ownKinds, ", "), v1alpha1.GroupVersion)
+	}
+	o.Ignored = append(o.Ignored, u.GetAPIVersion()+" "+u.GetKind())
+	return nil
+}
+
+// ownKinds are the kinds of our group.
+var ownKinds = []string{"Infra", "InfraClusterAttachment", "DHCPServer", "DNSServer", "ProxyServer"}
+
+// ours says whether a group is ours, or was meant to be.
+func ours(group string) bool {
+	own, _, _ := strings.Cut(v1alpha1.GroupVersion.Group, ".com")
+	return strings.HasPrefix(group, own)
+}
+
+// judge keeps what an API server would refuse of one of our own objects. A value
+// of the wrong type is an error at once: nothing can be decoded then.
+func (o *Objects) judge(place, name string, u *unstructured.Unstructured) error {
+	if u.GetAPIVersion() != v1alpha1.GroupVersion.String() {
+		return nil
+	}
+	faults, err := schema.Check(u.GetKind(), u.GetName(), u.Object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, f := range faults {
+		o.Refused = append(o.Refused, fmt.Sprintf("%s: %s: %s", place, name, f))
+	}
+	return nil
+}
+
+// Empty says whether nothing of ours was read.
+func (o *Objects) Empty() bool {
+	w := o.World
+	return len(w.Infras)+len(w.Attachments)+len(w.DHCPServers)+len(o.DNSServers)+len(w.ProxyServers) == 0
 }
 
 func namespaceFaults(u *unstructured.Unstructured) []string {
@@ -143,11 +190,20 @@ func own[T any](list *[]T) func(*unstructured.Unstructured) error {
 		}
 		var t T
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &t, true); err != nil {
-			return fmt.Errorf("decoding: %w", err)
+			return named(u, err)
 		}
 		*list = append(*list, t)
 		return nil
 	}
+}
+
+// named adds the place and the value to what the decoder says of a wrong type.
+func named(u *unstructured.Unstructured, err error) error {
+	faults, failed := schema.Check(u.GetKind(), u.GetName(), u.Object)
+	if failed != nil || len(faults) == 0 || runtime.IsStrictDecodingError(err) {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	return errors.New(strings.Join(faults, "; "))
 }
 
 // into decodes an object of somebody else's, whose newer fields say nothing to
@@ -163,10 +219,10 @@ func into[T any](list *[]T) func(*unstructured.Unstructured) error {
 	}
 }
 
-func (o *Objects) readers() map[schema.GroupKind]func(*unstructured.Unstructured) error {
+func (o *Objects) readers() map[runtimeschema.GroupKind]func(*unstructured.Unstructured) error {
 	w := &o.World
 	group := v1alpha1.GroupVersion.Group
-	return map[schema.GroupKind]func(*unstructured.Unstructured) error{
+	return map[runtimeschema.GroupKind]func(*unstructured.Unstructured) error{
 		{Group: group, Kind: "Infra"}:                                   own(&w.Infras),
 		{Group: group, Kind: "InfraClusterAttachment"}:                  own(&w.Attachments),
 		{Group: group, Kind: "DHCPServer"}:                              own(&w.DHCPServers),

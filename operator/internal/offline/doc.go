@@ -3,7 +3,8 @@
 //
 // It uses the very same functions as the controllers (facts, plan, render,
 // agent) and applies the defaults that the API server would. It refuses unknown
-// fields and versions of our own kinds, and an object that is there twice; the
-// rules of the schemas it leaves to the planner, which says itself what it does
-// not understand. Invariant: equal files give equal bytes.
+// fields and versions of our own kinds, what their schemas refuse, and an object
+// that is there twice; the CEL rules it leaves to the planner, which says itself
+// what it does not understand. What a cluster alone knows is a note. Invariant:
+// equal files give equal bytes.
 package offline

@@ -46,6 +46,8 @@ type Result struct {
 	Status []render.Object
 	// Problems in words, sorted.
 	Problems []string
+	// Notes are what could not be judged, in words, sorted.
+	Notes []string
 }
 
 // Snapshot of a child.
@@ -74,7 +76,9 @@ func Render(o *Objects, options Options) (Result, error) {
 		r.infra(o, &o.World.Infras[i], options.Now)
 	}
 	r.orphans(o)
+	r.supposed(o, options.Now)
 	r.standalone(o)
+	r.networks(o)
 	for _, child := range r.Children {
 		if err := r.workload(o, child, options); err != nil {
 			return r, err
@@ -87,6 +91,7 @@ func Render(o *Objects, options Options) (Result, error) {
 	r.status(o)
 	slices.Sort(r.Problems)
 	r.Problems = slices.Compact(r.Problems)
+	slices.Sort(r.Notes)
 	return r, nil
 }
 
@@ -205,6 +210,7 @@ func (r *Result) workload(o *Objects, child render.Object, options Options) erro
 		snapshot.Child = nil
 	}
 	r.Snapshots = append(r.Snapshots, Snapshot{key, snapshot})
+	r.review(child)
 	switch c := child.(type) {
 	case *v1alpha1.DHCPServer:
 		at.Fence = fenced(o, options, key.Namespace, render.ComponentDHCP)

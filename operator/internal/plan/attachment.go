@@ -43,7 +43,25 @@ func CheckAttachment(s v1alpha1.InfraClusterAttachmentSpec) string {
 	if s.ControlPlaneNamespace != "" && !isLabel(string(s.ControlPlaneNamespace)) {
 		return fmt.Sprintf("controlPlaneNamespace %q must be the name of a namespace", s.ControlPlaneNamespace)
 	}
+	if s.APIServerService != "" && !isLabel(string(s.APIServerService)) {
+		return fmt.Sprintf("apiServerService %q must be the name of a Service", s.APIServerService)
+	}
 	return ""
+}
+
+// CheckApps names what is wrong with *.apps as it is declared, also where it is
+// not enabled; it leaves out *.apps alone.
+func CheckApps(a v1alpha1.AppsIngress) string {
+	if a.Enabled {
+		_, fault := checkApps(a)
+		return fault
+	}
+	if r := string(a.MetalLB.IPAddressPoolRange); r != "" {
+		if _, err := ParseRange(r); err != nil {
+			return "appsIngress.metallb.ipAddressPoolRange " + err.Error()
+		}
+	}
+	return checkAppsParts(a)
 }
 
 func checkDomain(d v1alpha1.AttachmentDNS) string {
@@ -59,7 +77,7 @@ func checkDomain(d v1alpha1.AttachmentDNS) string {
 	}
 	domain := string(d.ClusterName) + "." + string(d.BaseDomain)
 	if len(domain) > 241 {
-		return "dns.clusterName.baseDomain must be at most 241 characters: konnectivity.<domain> must fit into 253"
+		return fmt.Sprintf("dns.clusterName.baseDomain %s must be at most 241 characters: konnectivity.<domain> must fit into 253", domain)
 	}
 	if slices.ContainsFunc(Aliases, func(a string) bool { return a == domain || strings.HasSuffix(a, "."+domain) }) {
 		return fmt.Sprintf("dns.clusterName.baseDomain %s shadows a service alias of Kubernetes", domain)
@@ -91,18 +109,23 @@ func checkApps(a v1alpha1.AppsIngress) (Range, string) {
 	if err != nil {
 		return Range{}, "appsIngress.metallb.ipAddressPoolRange " + err.Error()
 	}
+	return r, checkAppsParts(a)
+}
+
+// checkAppsParts are those parts of *.apps that say something by themselves.
+func checkAppsParts(a v1alpha1.AppsIngress) string {
 	if fault := checkPorts(a.Ports); fault != "" {
-		return Range{}, fault
+		return fault
 	}
 	if fault := checkARPInterval(a.MetalLB.GratuitousARPInterval); fault != "" {
-		return Range{}, fault
+		return fault
 	}
 	for _, key := range []string{"metallb.universe.tf/address-pool", "metallb.io/address-pool"} {
 		if _, found := a.Service.Annotations[key]; found {
-			return Range{}, "appsIngress.service.annotations must not hold the address-pool annotation: it is made from metallb.addressPoolName"
+			return "appsIngress.service.annotations must not hold " + key + ": it is made from metallb.addressPoolName"
 		}
 	}
-	return r, ""
+	return ""
 }
 
 // checkARPInterval: MetalLB's speakers count in whole seconds.
@@ -133,10 +156,11 @@ func checkPorts(p v1alpha1.AppsPorts) string {
 	if http == https {
 		return fmt.Sprintf("appsIngress.ports.http and https must differ, both are %d", http)
 	}
-	for _, port := range []uint16{http, https} {
-		if isProxysOwn(port) {
-			return fmt.Sprintf("appsIngress.ports.http and https must not be 9901, 9090-9099 or 20000-20999: %d", port)
-		}
+	if isProxysOwn(http) {
+		return fmt.Sprintf("appsIngress.ports.http %d must not be 9901, 9090-9099 or 20000-20999", http)
+	}
+	if isProxysOwn(https) {
+		return fmt.Sprintf("appsIngress.ports.https %d must not be 9901, 9090-9099 or 20000-20999", https)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,37 +33,112 @@ func LeaseTime(lease v1alpha1.LeaseTime) time.Duration {
 	return d
 }
 
-// checkDHCPLists names what is wrong in the lists of a DHCP server.
-func checkDHCPLists(prefix string, cidr netip.Prefix, options []v1alpha1.DHCPOption, reservations []v1alpha1.DHCPReservation,
-	excluded []v1alpha1.IPv4Range, relays []v1alpha1.IPv4,
-) []string {
-	var faults []string
-	for _, o := range options {
-		if _, err := OptionBytes(o); err != nil {
-			faults = append(faults, prefix+"options "+err.Error())
-		}
-	}
-	for _, r := range reservations {
-		if _, err := ParseMAC(r.MACAddress); err != nil {
-			faults = append(faults, prefix+"reservations "+err.Error())
-		}
-		if a, err := ParseIPv4(string(r.IP)); err != nil {
-			faults = append(faults, prefix+"reservations "+err.Error())
-		} else if !isHost(cidr, a) {
-			faults = append(faults, fmt.Sprintf("%sreservations %s must be a host address inside networkConfig.cidr %s", prefix, a, cidr))
-		}
-	}
-	for _, e := range excluded {
+// dhcpLists are the lists of a DHCP server, and what they are judged by.
+type dhcpLists struct {
+	// prefix of the fields' names.
+	prefix string
+	cidr   netip.Prefix
+	// taken are the gateway's and the servers' addresses.
+	taken        []netip.Addr
+	options      []v1alpha1.DHCPOption
+	reservations []v1alpha1.DHCPReservation
+	excluded     []v1alpha1.IPv4Range
+	relays       []v1alpha1.IPv4
+}
+
+// faults names what is wrong in them.
+func (l dhcpLists) faults() []string {
+	out := append(l.optionFaults(), l.reservationFaults()...)
+	for _, e := range l.excluded {
 		if _, err := ParseRange(string(e)); err != nil {
-			faults = append(faults, prefix+"excludedRanges "+err.Error())
+			out = append(out, l.prefix+"excludedRanges "+err.Error())
 		}
 	}
-	for _, r := range relays {
+	for _, r := range l.relays {
 		if _, err := ParseIPv4(string(r)); err != nil {
-			faults = append(faults, prefix+"relays "+err.Error())
+			out = append(out, l.prefix+"relays "+err.Error())
 		}
 	}
-	return faults
+	return out
+}
+
+// decided are the options that the server decides itself, and none at all:
+// RFC 2131 section 3 and RFC 2132 say what each carries.
+var decided = []int32{1, 3, 6, 12, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 61, 82}
+
+func (l dhcpLists) optionFaults() []string {
+	var out []string
+	seen := map[int32]bool{}
+	for _, o := range l.options {
+		_, err := OptionBytes(o)
+		switch {
+		case err != nil:
+			out = append(out, l.prefix+"options "+err.Error())
+		case slices.Contains(decided, o.Code):
+			out = append(out, fmt.Sprintf("%soptions code %d is decided by the server", l.prefix, o.Code))
+		case seen[o.Code]:
+			out = append(out, fmt.Sprintf("%soptions code %d is there twice", l.prefix, o.Code))
+		}
+		seen[o.Code] = true
+	}
+	return out
+}
+
+func (l dhcpLists) reservationFaults() []string {
+	var out []string
+	fault := func(format string, args ...any) {
+		out = append(out, l.prefix+"reservations "+fmt.Sprintf(format, args...))
+	}
+	macs, ips := map[string]bool{}, map[netip.Addr]bool{}
+	for _, r := range l.reservations {
+		mac, err := ParseMAC(r.MACAddress)
+		switch {
+		case err != nil:
+			fault("%v", err)
+		case mac[0]&1 != 0 || mac.String() == "00:00:00:00:00:00":
+			fault("macAddress %q must be the address of one station", r.MACAddress)
+		case macs[mac.String()]:
+			fault("macAddress %s is there twice", r.MACAddress)
+		}
+		macs[mac.String()] = true
+		a, err := ParseIPv4(string(r.IP))
+		switch {
+		case err != nil:
+			fault("%v", err)
+		case !isHost(l.cidr, a):
+			fault("%s must be a host address inside networkConfig.cidr %s", a, l.cidr)
+		case slices.Contains(l.taken, a):
+			fault("%s is the gateway's or a server's", a)
+		case ips[a]:
+			fault("ip %s is there twice", a)
+		}
+		ips[a] = true
+	}
+	return out
+}
+
+// oneOf names a value that is none of those that there are; empty is the default.
+func oneOf[T ~string](field string, value T, values ...T) []string {
+	if value == "" || slices.Contains(values, value) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %q must be one of %s", field, value, strings.Join(words(values), ", "))}
+}
+
+func words[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// between names a number that is out of bounds; zero is the default.
+func between[T ~int32](field string, value, least, most T) []string {
+	if value == 0 || value >= least && value <= most {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %d must be between %d and %d", field, value, least, most)}
 }
 
 // ParseMAC reads a 48-bit hardware address in colon or dash form.

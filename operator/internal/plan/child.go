@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -48,12 +47,23 @@ func CheckDHCPServer(s v1alpha1.DHCPServerSpec) []string {
 		}
 	}
 	faults = append(faults, CheckLeaseTime(s.LeaseConfig.LeaseTime, "leaseConfig.leaseTime")...)
-	return append(faults, checkDHCPLists("", cidr, s.Options, s.Reservations, s.ExcludedRanges, s.Relays)...)
+	faults = append(faults, oneOf("unknownClients", s.UnknownClients, v1alpha1.UnknownClientsServe, v1alpha1.UnknownClientsIgnore)...)
+	faults = append(faults, between("networkConfig.mtu", s.NetworkConfig.MTU, 576, 65535)...)
+	if s.NetworkConfig.MTU != 0 && slices.ContainsFunc(s.Options, func(o v1alpha1.DHCPOption) bool { return o.Code == optionMTU }) {
+		faults = append(faults, fmt.Sprintf("options code 26 is decided by the server where networkConfig.mtu is set: %d", s.NetworkConfig.MTU))
+	}
+	return append(faults, dhcpLists{
+		cidr: cidr, taken: []netip.Addr{gateway, server}, options: s.Options, reservations: s.Reservations, excluded: s.ExcludedRanges, relays: s.Relays,
+	}.faults()...)
 }
+
+// optionMTU is the interface's MTU (RFC 2132 section 5.1).
+const optionMTU = 26
 
 // CheckDNSServer does the same for a DNSServer.
 func CheckDNSServer(s v1alpha1.DNSServerSpec) []string {
-	_, faults := checkServer(string(s.NetworkConfig.CIDR), s.NetworkConfig.ServerIP)
+	cidr, faults := checkServer(string(s.NetworkConfig.CIDR), s.NetworkConfig.ServerIP)
+	faults = append(faults, between("ttlSeconds", s.TTLSeconds, 1, 30)...)
 	for _, c := range s.NetworkConfig.AdditionalSourceCIDRs {
 		if _, err := ParseCIDR(string(c)); err != nil {
 			faults = append(faults, "networkConfig.additionalSourceCIDRs "+err.Error())
@@ -64,6 +74,11 @@ func CheckDNSServer(s v1alpha1.DNSServerSpec) []string {
 			faults = append(faults, "upstreamServers "+err.Error())
 		}
 	}
+	for _, z := range s.Zones {
+		if !isDomain(string(z)) {
+			faults = append(faults, fmt.Sprintf("zones: %q must be a lower-case DNS name", z))
+		}
+	}
 	for _, r := range s.Records {
 		if !isDomain(strings.TrimPrefix(r.Name, "*.")) {
 			faults = append(faults, fmt.Sprintf("records: %q must be a lower-case DNS name or a wildcard", r.Name))
@@ -72,16 +87,33 @@ func CheckDNSServer(s v1alpha1.DNSServerSpec) []string {
 		faults = append(faults, checkView(r.Name, r.Pod)...)
 	}
 	faults = append(faults, addressFaults("ownAddresses", s.OwnAddresses)...)
-	for _, h := range s.Hosts {
-		if _, err := ParseIPv4(string(h.Address)); err != nil {
+	return append(faults, hostFaults(cidr, s.Hosts)...)
+}
+
+func hostFaults(cidr netip.Prefix, hosts []v1alpha1.DNSHost) []string {
+	var faults []string
+	for _, h := range hosts {
+		a, err := ParseIPv4(string(h.Address))
+		switch {
+		case err != nil:
 			faults = append(faults, "hosts "+err.Error())
+		case cidr.IsValid() && !cidr.Contains(a):
+			faults = append(faults, fmt.Sprintf("hosts: %s must lie inside networkConfig.cidr %s", a, cidr))
+		case !isDomain(string(h.Name)):
+			faults = append(faults, fmt.Sprintf("hosts: %q must be a lower-case DNS name", h.Name))
 		}
 	}
 	return faults
 }
 
 func checkView(name string, v v1alpha1.DNSView) []string {
-	var faults []string
+	if v.Policy == "" {
+		return []string{fmt.Sprintf("records: %s: policy must be set", name)}
+	}
+	faults := oneOf("records: "+name+": policy", v.Policy, v1alpha1.DNSPolicyAnswer, v1alpha1.DNSPolicyNoData, v1alpha1.DNSPolicyForward)
+	if len(v.Addresses) > 8 {
+		faults = append(faults, fmt.Sprintf("records: %s: %d addresses, 8 are possible", name, len(v.Addresses)))
+	}
 	if (v.Policy == v1alpha1.DNSPolicyAnswer) != (len(v.Addresses) > 0) {
 		faults = append(faults, fmt.Sprintf("records: %s: addresses belong to policy Answer, and to it alone", name))
 	}
@@ -102,6 +134,12 @@ func CheckProxyServer(s v1alpha1.ProxyServerSpec) []string {
 		}
 	}
 	faults = append(faults, addressFaults("networkConfig.reservedIPs", s.NetworkConfig.ReservedIPs)...)
+	faults = append(faults, oneOf("logLevel", s.LogLevel, "trace", "debug", "info", "warning", "error", "critical", "off")...)
+	for _, l := range s.ExternalListeners {
+		if l.Port < 20000 || l.Port > 20249 {
+			faults = append(faults, fmt.Sprintf("externalListeners: %s: port %d must be between 20000 and 20249", l.Name, l.Port))
+		}
+	}
 	names := map[string]bool{}
 	for _, b := range s.Backends {
 		if names[b.Name] {
@@ -128,11 +166,11 @@ func checkBackend(b v1alpha1.ProxyBackend) []string {
 	fault := func(format string, args ...any) {
 		faults = append(faults, "backends: "+b.Name+": "+fmt.Sprintf(format, args...))
 	}
-	if b.Protocol == v1alpha1.ProxyProtocolHTTP && len(b.Hostnames) == 0 {
-		fault("hostnames are required with protocol HTTP")
+	for _, words := range append(shapeFaults(b), portFaults(b)...) {
+		fault("%s", words)
 	}
-	if b.Protocol == v1alpha1.ProxyProtocolTCP && len(b.Hostnames) > 0 {
-		fault("hostnames have no meaning with protocol TCP")
+	if strings.Trim(b.Name, "abcdefghijklmnopqrstuvwxyz0123456789-._/") != "" || b.Name == "" || len(b.Name) > 253 {
+		fault("name must be 1 to 253 lower-case letters, digits and - . _ /")
 	}
 	if i := slices.IndexFunc(b.Hostnames, func(h string) bool { return !isDomain(strings.TrimPrefix(h, "*.")) }); i >= 0 {
 		fault("%q must be a lower-case DNS name or a wildcard", b.Hostnames[i])
@@ -150,11 +188,42 @@ func checkBackend(b v1alpha1.ProxyBackend) []string {
 	return faults
 }
 
-func checkEndpoint(e v1alpha1.ProxyEndpoint) error {
-	if (e.IP != "") == (e.Hostname != "") {
-		return errors.New("exactly one of ip and hostname is required")
+// shapeFaults say which protocol goes with which fields.
+func shapeFaults(b v1alpha1.ProxyBackend) []string {
+	http, tcp := b.Protocol == v1alpha1.ProxyProtocolHTTP, b.Protocol == v1alpha1.ProxyProtocolTCP
+	switch {
+	case b.Protocol == "":
+		return []string{"protocol must be set"}
+	case http && len(b.Hostnames) == 0:
+		return []string{"hostnames are required with protocol HTTP"}
+	case tcp && len(b.Hostnames) > 0:
+		return []string{"hostnames have no meaning with protocol TCP: " + b.Hostnames[0]}
+	case http && len(b.SourcePrefixRanges) > 0:
+		return []string{"sourcePrefixRanges have no meaning with protocol HTTP: " + b.SourcePrefixRanges[0]}
 	}
-	if e.IP == "" {
+	return oneOf("protocol", b.Protocol, v1alpha1.ProxyProtocolTLS, v1alpha1.ProxyProtocolHTTP, v1alpha1.ProxyProtocolTCP)
+}
+
+// portFaults: 53 is the DNS server's, the others are the pod's own.
+func portFaults(b v1alpha1.ProxyBackend) []string {
+	switch {
+	case b.Port < 1 || b.Port > 65535:
+		return []string{fmt.Sprintf("port %d must be between 1 and 65535", b.Port)}
+	case b.Port == 53 || b.Port == 9901 || b.Port >= 9090 && b.Port <= 9099:
+		return []string{fmt.Sprintf("port %d is reserved: 53, 9090-9099 and 9901 are", b.Port)}
+	}
+	return nil
+}
+
+func checkEndpoint(e v1alpha1.ProxyEndpoint) error {
+	switch {
+	case (e.IP != "") == (e.Hostname != ""):
+		return fmt.Errorf("exactly one of ip and hostname is required; ip is %q, hostname %q", e.IP, e.Hostname)
+	case e.Port < 1 || e.Port > 65535:
+		return fmt.Errorf("endpoint port %d must be between 1 and 65535", e.Port)
+	case e.Hostname != "" && !isDomain(string(e.Hostname)):
+		return fmt.Errorf("endpoint %q must be a lower-case DNS name", e.Hostname)
+	case e.Hostname != "":
 		return nil
 	}
 	_, err := ParseIPv4(string(e.IP))

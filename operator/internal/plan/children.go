@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -43,7 +44,7 @@ func (w *world) dhcpServer(own []*candidate, ranges []Range) Component[v1alpha1.
 			RangeStart: ipv4(w.own.pool.First), RangeEnd: ipv4(w.own.pool.Last),
 			LeaseTime: v1alpha1.LeaseTime(leaseText(d.LeaseTime)),
 		},
-		Options: d.Options, Reservations: d.Reservations, UnknownClients: d.UnknownClients, Relays: sortedIPs(d.Relays),
+		Options: w.options(d.Options), Reservations: d.Reservations, UnknownClients: d.UnknownClients, Relays: sortedIPs(d.Relays),
 		ExcludedRanges: w.excluded(d.ExcludedRanges, ranges), NetworkAttachments: w.twins(), VMINamespaces: w.vmiNamespaces(own),
 		Image: d.Image,
 	}
@@ -51,6 +52,17 @@ func (w *world) dhcpServer(own []*candidate, ranges []Range) Component[v1alpha1.
 		spec.UnknownClients = v1alpha1.UnknownClientsServe
 	}
 	return Component[v1alpha1.DHCPServerSpec]{Action: Apply, Spec: spec}
+}
+
+// options without the MTU where the network says it: the server decides then.
+func (w *world) options(declared []v1alpha1.DHCPOption) []v1alpha1.DHCPOption {
+	at := slices.IndexFunc(declared, func(o v1alpha1.DHCPOption) bool { return o.Code == optionMTU })
+	if at < 0 || w.mtu() == 0 {
+		return declared
+	}
+	w.own.warnings = append(w.own.warnings, fmt.Sprintf(
+		"infraComponents.dhcp.options code 26 is decided by the server and left out: NetworkAttachmentDefinition %s says MTU %d", w.own.nad, w.mtu()))
+	return slices.Delete(slices.Clone(declared), at, at+1)
 }
 
 // leaseText is the lease time as it was written, or its default.

@@ -58,6 +58,10 @@ func parseNetwork(i Infra) network {
 		n.fault = "networkConfig.networkAttachmentDefinition must be set"
 		return n
 	}
+	first(&n.fault, oneOf("conflictPolicy", i.Spec.ConflictPolicy, v1alpha1.ConflictPolicyExcludeAll, v1alpha1.ConflictPolicyKeepOldest))
+	if n.fault != "" {
+		return n
+	}
 	k := i.Spec.InfraComponents
 	n.dhcp, n.dhcpFault = n.server("dhcp", k.DHCP.ServerIP, n.gateway)
 	n.dns, n.dnsFault = n.server("dns", k.DNS.ServerIP, n.gateway, n.dhcp)
@@ -138,18 +142,31 @@ func (n *network) parsePool(d v1alpha1.InfraDHCP) {
 	}
 }
 
-// parseLists reads the lists of the DHCP and the DNS component.
+// parseLists reads the lists and the words of the components.
 func (n *network) parseLists(spec v1alpha1.InfraSpec) {
 	d := spec.InfraComponents.DHCP
 	faults := CheckLeaseTime(d.LeaseTime, "infraComponents.dhcp.leaseTime")
-	faults = append(faults, checkDHCPLists("infraComponents.dhcp.", n.cidr, d.Options, d.Reservations, d.ExcludedRanges, d.Relays)...)
-	if n.dhcpFault == "" && len(faults) > 0 {
-		n.dhcpFault = faults[0]
-	}
+	faults = append(faults, oneOf("infraComponents.dhcp.unknownClients", d.UnknownClients, v1alpha1.UnknownClientsServe, v1alpha1.UnknownClientsIgnore)...)
+	faults = append(faults, dhcpLists{
+		prefix: "infraComponents.dhcp.", cidr: n.cidr, taken: n.reserved(),
+		options: d.Options, reservations: d.Reservations, excluded: d.ExcludedRanges, relays: d.Relays,
+	}.faults()...)
+	first(&n.dhcpFault, faults)
+	faults = between("infraComponents.dns.ttlSeconds", spec.InfraComponents.DNS.TTLSeconds, 1, 30)
 	for _, c := range spec.InfraComponents.DNS.AdditionalSourceCIDRs {
-		if _, err := ParseCIDR(string(c)); err != nil && n.dnsFault == "" {
-			n.dnsFault = "infraComponents.dns.additionalSourceCIDRs " + err.Error()
+		if _, err := ParseCIDR(string(c)); err != nil {
+			faults = append(faults, "infraComponents.dns.additionalSourceCIDRs "+err.Error())
 		}
+	}
+	first(&n.dnsFault, faults)
+	first(&n.pxyFault, oneOf("infraComponents.proxy.legacyKonnectivityFallback", spec.InfraComponents.Proxy.LegacyKonnectivityFallback,
+		v1alpha1.LegacyKonnectivityFallbackAuto, v1alpha1.LegacyKonnectivityFallbackDisabled))
+}
+
+// first keeps the first fault that there is.
+func first(kept *string, faults []string) {
+	if *kept == "" && len(faults) > 0 {
+		*kept = faults[0]
 	}
 }
 
@@ -186,18 +203,22 @@ func (n *network) dropUpstream(own netip.Addr) {
 
 // ParseUpstream reads an address with or without a port.
 func ParseUpstream(s string) (netip.Addr, uint16, error) {
-	if !strings.Contains(s, ":") {
-		a, err := ParseIPv4(s)
-		if err != nil {
-			return a, 0, fmt.Errorf("%q must be an IPv4 address, address:port or resolv.conf", s)
+	host, port := s, uint16(53)
+	if strings.Contains(s, ":") {
+		ap, err := netip.ParseAddrPort(s)
+		if err != nil || ap.Port() == 0 {
+			return netip.Addr{}, 0, fmt.Errorf("%q must be an IPv4 address, address:port or resolv.conf", s)
 		}
-		return a, 53, nil
+		host, port = ap.Addr().String(), ap.Port()
 	}
-	ap, err := netip.ParseAddrPort(s)
-	if err != nil || !ap.Addr().Is4() || ap.Port() == 0 {
+	a, err := ParseIPv4(host)
+	switch {
+	case err != nil:
 		return netip.Addr{}, 0, fmt.Errorf("%q must be an IPv4 address, address:port or resolv.conf", s)
+	case a.IsUnspecified() || a.As4()[0] >= 224:
+		return netip.Addr{}, 0, fmt.Errorf("%q can be no resolver", s)
 	}
-	return ap.Addr(), ap.Port(), nil
+	return a, port, nil
 }
 
 // servers are the addresses of our own pods on the VLAN.

@@ -194,10 +194,21 @@ func (w *world) internalProxy() (podView, Reason) {
 	if a, found := w.in.ClusterIPs[key]; ok && found {
 		return podView{declared: true, addr: a}, Reason{}
 	}
+	// Our own is made from this Plan; its address comes with the next one.
+	if NamesOwnProxy(w.in.Infra) && enabled(w.in.Infra.Spec.InfraComponents.Proxy.Enabled) && w.own.pxyFault == "" {
+		return podView{declared: true, addr: w.in.Infra.InternalProxyIP}, Reason{}
+	}
 	return podView{declared: true, addr: w.in.Infra.InternalProxyIP}, Reason{
 		v1alpha1.ReasonInternalProxyServiceUnresolved,
 		fmt.Sprintf("infraComponents.proxy.internalProxyService %s names no Service with a ClusterIP", name),
 	}
+}
+
+// NamesOwnProxy says whether internalProxyService is the Service that the
+// operator itself makes in front of the proxy.
+func NamesOwnProxy(i Infra) bool {
+	key, ok := serviceKey(i.Spec.InfraComponents.Proxy.InternalProxyService, i.Namespace)
+	return ok && key == Key{i.Namespace, i.Name + "-proxy"}
 }
 
 // serviceKey reads NAME, NAME.NAMESPACE, NAME.NAMESPACE.svc or a longer name of

@@ -1,7 +1,10 @@
 package rules_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +22,7 @@ import (
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/agent"
+	"github.com/densityops/oooi/operator/internal/app"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/plan"
 	"github.com/densityops/oooi/operator/internal/testenv"
@@ -36,7 +40,9 @@ type suite struct {
 		Accept  json.RawMessage `json:"accept"`
 		Reject  json.RawMessage `json:"reject"`
 		Message string          `json:"message"`
-		// ServerOnly says why nobody else has to refuse it.
+		// Words of "operator render", where they are not Message.
+		Words string `json:"words"`
+		// ServerOnly says why the planner does not have to refuse it too.
 		ServerOnly string `json:"serverOnly"`
 	} `json:"rules"`
 }
@@ -64,8 +70,9 @@ func (s suite) with(t *testing.T, patch json.RawMessage) *unstructured.Unstructu
 }
 
 // behaviours A4, A5, hazard 217: each rule accepts one object and rejects one, with
-// a message that names the field or the value; and where the API server lets it
-// pass, because it lacks the CEL library, the operator refuses it itself.
+// a message that names the field or the value; where the API server lets it pass,
+// because it lacks the CEL library, the operator refuses it itself; and "operator
+// render --strict" takes and refuses the same, without a cluster.
 func TestEachRuleAcceptsAndRejects(t *testing.T) {
 	server := client.WithFieldValidation(client.NewDryRunClient(env.Client), metav1.FieldValidationStrict)
 	for _, kind := range kinds {
@@ -75,6 +82,13 @@ func TestEachRuleAcceptsAndRejects(t *testing.T) {
 				require.NoError(t, server.Create(t.Context(), s.with(t, r.Accept)))
 				rejected := s.with(t, r.Reject)
 				require.ErrorContains(t, server.Create(t.Context(), rejected), r.Message)
+				require.Empty(t, rendered(t, s.with(t, r.Accept)), "operator render --strict refuses what the API server takes")
+				words := r.Words
+				if words == "" && r.ServerOnly == "" {
+					words = firstWord(r.Message)
+				}
+				require.Contains(t, rendered(t, rejected), words, "operator render --strict takes what the API server refuses, or says something else")
+				require.NotEmpty(t, rendered(t, rejected))
 				if r.ServerOnly == "" {
 					require.NotEmpty(t, refusal(t, rejected), "the operator must refuse it without CEL")
 					require.Empty(t, refusal(t, s.with(t, r.Accept)))
@@ -82,6 +96,37 @@ func TestEachRuleAcceptsAndRejects(t *testing.T) {
 			})
 		}
 	}
+}
+
+// firstWord of a message is the field or the value that it is about.
+func firstWord(message string) string {
+	word, _, _ := strings.Cut(message, " ")
+	return strings.TrimSuffix(word, ":")
+}
+
+// rendered is what "operator render --strict" says against an object, beside
+// that the HostedCluster of an attachment was not given. An attachment has its
+// Infra beside it.
+func rendered(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	text, err := u.MarshalJSON()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "object.json"), text, 0o600))
+	if u.GetKind() == v1alpha1.KindInfraClusterAttachment {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "infra.json"), read(t, v1alpha1.KindInfra).Valid, 0o600))
+	}
+	var stdout, stderr bytes.Buffer
+	err = app.Render([]string{"-f", dir, "--strict"}, func(string) (string, bool) { return "", false }, &stdout, &stderr)
+	said := strings.Split(stderr.String(), "\n")
+	if err != nil && !errors.Is(err, app.ErrProblems) {
+		said = append(said, err.Error())
+	}
+	said = slices.DeleteFunc(said, func(line string) bool {
+		return line == "" || strings.HasPrefix(line, "note: ") || strings.Contains(line, ": "+v1alpha1.ReasonHostedClusterNotFound+": ") ||
+			strings.Contains(line, ": "+v1alpha1.ReasonControlPlaneNamespaceNotFound+": ")
+	})
+	return strings.Join(said, "\n")
 }
 
 // refusal is what the operator itself says of an object; "" is nothing.
@@ -131,6 +176,55 @@ func problems(w facts.World) string {
 	return strings.Join(words, "; ")
 }
 
+// behaviour A5: as many reservations as the schema takes cost an API server less
+// than it allows. Up to 256 it compares with each other; beyond, the planner alone.
+func TestManyReservations(t *testing.T) {
+	server := client.NewDryRunClient(env.Client)
+	for name, tc := range map[string]struct {
+		n     int
+		twice bool
+		taken bool
+	}{
+		"256":                 {256, false, true},
+		"256, one twice":      {256, true, false},
+		"the most":            {768, false, true},
+		"the most, one twice": {768, true, true},
+		"one more than that":  {769, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{v1alpha1.KindInfra, v1alpha1.KindDHCPServer} {
+				o := many(t, kind, tc.n, tc.twice)
+				err := server.Create(t.Context(), o)
+				require.Equal(t, tc.taken, err == nil, "%v", err)
+				if tc.twice {
+					require.Contains(t, rendered(t, o), "is there twice")
+				}
+			}
+		})
+	}
+}
+
+// many reservations, the last one of which may be the first one's address.
+func many(t *testing.T, kind string, n int, twice bool) *unstructured.Unstructured {
+	t.Helper()
+	network := `"networkConfig":{"cidr":"192.0.0.0/16"}`
+	var list []any
+	for i := range n {
+		at := i
+		if twice && i == n-1 {
+			at = 0
+		}
+		list = append(list, map[string]any{"macAddress": fmt.Sprintf("02:00:00:00:%02x:%02x", i/256, i%256), "ip": fmt.Sprintf("192.0.%d.%d", 10+at/250, 1+at%250)})
+	}
+	o := read(t, kind).with(t, json.RawMessage(`{"spec":{`+network+`}}`))
+	path := []string{"spec", "reservations"}
+	if kind == v1alpha1.KindInfra {
+		path = []string{"spec", "infraComponents", "dhcp", "reservations"}
+	}
+	require.NoError(t, unstructured.SetNestedSlice(o.Object, list, path...))
+	return o
+}
+
 var literal = regexp.MustCompile(`'([^']+)'`)
 
 // behaviour A5: no rule of a CRD is without a case.
@@ -144,11 +238,10 @@ func TestEveryRuleHasACase(t *testing.T) {
 					said += err.Error() + "\n"
 				}
 			}
-			text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "crd", "hostedcluster.densityops.com_"+strings.ToLower(kind)+"s.yaml"))
-			require.NoError(t, err)
-			var crd apiextensionsv1.CustomResourceDefinition
-			require.NoError(t, yaml.Unmarshal(text, &crd))
-			spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+			spec := schemaOf(t, kind)
+			for _, path := range bounded("spec", spec.Properties["spec"]) {
+				require.Regexp(t, strings.ReplaceAll(regexp.QuoteMeta(path), `\[\]`, `\[\d+\]`)+`[^.\[a-z]`, said, "no case breaks the bounds of a field")
+			}
 			rules := slices.Concat(spec.XValidations, every(spec.Properties["spec"]))
 			require.NotEmpty(t, rules)
 			for _, v := range rules {
@@ -156,12 +249,69 @@ func TestEveryRuleHasACase(t *testing.T) {
 				if v.MessageExpression != "" {
 					words = nil
 					for _, m := range literal.FindAllStringSubmatch(v.MessageExpression, -1) {
-						words = append(words, m[1])
+						// A word alone is one of several values.
+						if strings.Contains(m[1], " ") {
+							words = append(words, m[1])
+						}
 					}
 				}
 				for _, w := range words {
 					require.Contains(t, said, w, "no case breaks the rule %s", cut(v.Rule))
 				}
+			}
+		})
+	}
+}
+
+func schemaOf(t *testing.T, kind string) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "crd", "hostedcluster.densityops.com_"+strings.ToLower(kind)+"s.yaml"))
+	require.NoError(t, err)
+	var c apiextensionsv1.CustomResourceDefinition
+	require.NoError(t, yaml.Unmarshal(text, &c))
+	return c.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// kubernetes are the types of a field that are not ours.
+var kubernetes = regexp.MustCompile(`\.(placement|resources|imagePullSecrets|conditions)\b`)
+
+// bounded are the fields with an enumeration, a least or a most, by their paths.
+func bounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
+	var out []string
+	if kubernetes.MatchString(path) {
+		return nil
+	}
+	if len(s.Enum) > 0 || s.Minimum != nil || s.Maximum != nil {
+		out = append(out, path)
+	}
+	for name, p := range s.Properties {
+		out = append(out, bounded(path+"."+name, p)...)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		out = append(out, bounded(path+"[]", *s.Items.Schema)...)
+	}
+	return out
+}
+
+// kubectl explain has words for every field of ours.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			var look func(path string, s apiextensionsv1.JSONSchemaProps)
+			look = func(path string, s apiextensionsv1.JSONSchemaProps) {
+				if kubernetes.MatchString(path + ".") {
+					return
+				}
+				for name, p := range s.Properties {
+					require.Greater(t, len(p.Description), 8, "%s.%s has no description", path, name)
+					look(path+"."+name, p)
+				}
+				if s.Items != nil && s.Items.Schema != nil {
+					look(path+"[]", *s.Items.Schema)
+				}
+			}
+			for _, top := range []string{"spec", "status"} {
+				look(top, schemaOf(t, kind).Properties[top])
 			}
 		})
 	}
