@@ -22,8 +22,9 @@ import (
 )
 
 // defaultMaxConnections is far above what one worker node opens towards the
-// API servers and the ingress, and far below what would exhaust the proxy.
-const defaultMaxConnections = 4096
+// API servers and the ingress. What so many connections hold of the proxy when
+// nobody reads them is less than the proxy has.
+const defaultMaxConnections = 1024
 
 func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)) }
 

@@ -126,9 +126,10 @@ func (d deployment) vlan() (device string, address netip.Prefix, err error) {
 // Where a pod's volumes lie in the demo: all below its own /run.
 var volumes = strings.NewReplacer("/etc/oooi", configDir, "/var/lib/oooi", stateDir)
 
-// ofCluster are the settings that name a cluster's API server and operator. The
-// demo has neither, and runs the same programs as plain daemons.
-var ofCluster = []string{"OOOI_HUB", "OOOI_HUB_CA", "OOOI_TOKEN", "OOOI_CHILD"}
+// ofCluster are the settings that name a cluster's API server and operator, and
+// the limit of a container's memory. The demo has none of them, and runs the same
+// programs as plain daemons.
+var ofCluster = []string{"OOOI_HUB", "OOOI_HUB_CA", "OOOI_TOKEN", "OOOI_CHILD", "OOOI_ENVOY_MEMORY"}
 
 // environment resolves a container's variables as the kubelet does.
 func (c container) environment(p *Pod) ([]string, error) {

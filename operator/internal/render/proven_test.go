@@ -3,6 +3,7 @@ package render_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,4 +72,18 @@ func writeDefaults(spec *corev1.PodSpec) {
 			}
 		}
 	}
+}
+
+// behaviour E7: Envoy's heap is half of its container's limit, whatever the limit
+// is, and by default it holds what the fence lets one source fill.
+func TestTheBootstrapHearsOfEnvoysLimit(t *testing.T) {
+	t.Parallel()
+	const connections, each = 1024, 600 << 10
+	spec := only[*appsv1.Deployment](t, render.Proxy(proxy(owned("infra", "proxy")), options())).Spec.Template.Spec
+	boot := spec.InitContainers[len(spec.InitContainers)-1]
+	require.Equal(t, "bootstrap", boot.Name)
+	limit := slices.IndexFunc(boot.Env, func(e corev1.EnvVar) bool { return e.Name == "OOOI_ENVOY_MEMORY" })
+	require.Equal(t, &corev1.ResourceFieldSelector{ContainerName: "envoy", Resource: "limits.memory"}, boot.Env[limit].ValueFrom.ResourceFieldRef)
+	envoy := spec.Containers[slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "envoy" })]
+	require.Greater(t, envoy.Resources.Limits.Memory().Value()/2*9/10, int64(connections*each))
 }

@@ -16,6 +16,10 @@ import (
 // drainSeconds is how long Envoy lets the connections of a removed route live.
 const drainSeconds = 600
 
+// envoyMemoryLimit is twice what Envoy's heap may take, and the heap is to hold
+// all that the fence lets one source open, none of it read, with room for others.
+const envoyMemoryLimit = "2Gi"
+
 // Proxy is the workload of a ProxyServer.
 func Proxy(child *v1alpha1.ProxyServer, o Options) []Object {
 	n := child.Spec.NetworkConfig
@@ -27,7 +31,7 @@ func Proxy(child *v1alpha1.ProxyServer, o Options) []Object {
 	run := corev1.VolumeMount{Name: "run", MountPath: "/run/oooi"}
 	spec.InitContainers = append(spec.InitContainers, corev1.Container{
 		Name: "bootstrap", Image: manager, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"bootstrap"},
-		Env: []corev1.EnvVar{fromField("POD_IP", "status.podIP")}, SecurityContext: w.restricted(),
+		Env: []corev1.EnvVar{fromField("POD_IP", "status.podIP"), envoyMemory()}, SecurityContext: w.restricted(),
 		Resources: resources("10m", "32Mi", "", "128Mi"), VolumeMounts: []corev1.VolumeMount{run},
 	})
 	// The unix sockets of xDS and of Envoy's administration.
@@ -51,7 +55,7 @@ func Proxy(child *v1alpha1.ProxyServer, o Options) []Object {
 
 // envoy has no token, no capability, and no file but its bootstrap.
 func (w *workload) envoy(child *v1alpha1.ProxyServer, run corev1.VolumeMount) corev1.Container {
-	r := w.serving(resources("100m", "128Mi", "2", "1Gi"))
+	r := w.serving(resources("100m", "128Mi", "2", envoyMemoryLimit))
 	level := string(child.Spec.LogLevel)
 	args := []string{
 		"--config-path", "/run/oooi/bootstrap.yaml", "--concurrency", strconv.FormatInt(concurrency(r), 10), "--disable-hot-restart",
@@ -74,6 +78,14 @@ func (w *workload) envoy(child *v1alpha1.ProxyServer, run corev1.VolumeMount) co
 		HTTPGet: &corev1.HTTPGetAction{Path: "/drained", Port: intstr.FromInt32(portManager)},
 	}}
 	return c
+}
+
+// envoyMemory tells the bootstrap where Envoy takes no new connection (behaviour
+// E7). Where Envoy has no limit the kubelet says what the node has to give.
+func envoyMemory() corev1.EnvVar {
+	return corev1.EnvVar{Name: "OOOI_ENVOY_MEMORY", ValueFrom: &corev1.EnvVarSource{
+		ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "envoy", Resource: "limits.memory"},
+	}}
 }
 
 // concurrency is Envoy's number of workers: it would take the node's CPUs and
