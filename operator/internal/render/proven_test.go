@@ -53,7 +53,7 @@ func writeDefaults(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			for j := range list[i].Env {
-				if from := list[i].Env[j].ValueFrom; from != nil {
+				if from := list[i].Env[j].ValueFrom; from != nil && from.FieldRef != nil {
 					from.FieldRef.APIVersion = "v1"
 				}
 			}
