@@ -49,14 +49,11 @@ const (
 	maxListed = 100
 )
 
-// observer reads one hosted cluster and what the hub made from it.
+// observer reads one hosted cluster.
 type observer struct {
 	hosted client.Client
-	hub    client.Reader
-	// controlPlane is the namespace of the hosted control plane on the hub.
-	controlPlane string
-	wanted       apps.Wanted
-	now          time.Time
+	wanted apps.Wanted
+	now    time.Time
 }
 
 // observe reads all that Judge needs. Whatever cannot be read is the access
@@ -64,7 +61,7 @@ type observer struct {
 func (o observer) observe(ctx context.Context) apps.Observed {
 	seen := apps.Observed{Now: o.now}
 	for _, read := range []func(context.Context, *apps.Observed) error{
-		o.nodes, o.catalog, o.subscriptions, o.unpacks, o.installPlans, o.kinds, o.metalLBs, o.speaker, o.pools, o.service, o.mirrors,
+		o.nodes, o.catalog, o.subscriptions, o.unpacks, o.installPlans, o.kinds, o.metalLBs, o.speaker, o.pools, o.service,
 	} {
 		if err := read(ctx, &seen); err != nil {
 			return apps.Observed{AccessProblem: words(err)}
@@ -313,19 +310,21 @@ func (o observer) service(ctx context.Context, seen *apps.Observed) error {
 	return nil
 }
 
-func (o observer) mirrors(ctx context.Context, seen *apps.Observed) error {
+// mirrors are what the management cluster's cloud provider made of our Service.
+func (s *Step) mirrors(ctx context.Context, controlPlane string, w apps.Wanted) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	err := o.hub.List(ctx, list, client.InNamespace(o.controlPlane), client.MatchingLabels{
-		mirrorServiceName: string(o.wanted.Spec.Service.Name), mirrorServiceNamespace: string(o.wanted.Spec.Service.Namespace),
+	err := s.hub.List(ctx, list, client.InNamespace(controlPlane), client.MatchingLabels{
+		mirrorServiceName: string(w.Spec.Service.Name), mirrorServiceNamespace: string(w.Spec.Service.Namespace),
 	})
 	if err != nil {
-		return fmt.Errorf("listing the cloud provider's Services: %w", err)
+		return nil, fmt.Errorf("listing the cloud provider's Services: %w", err)
 	}
-	for _, s := range list.Items {
-		seen.HubMirrors = append(seen.HubMirrors, s.Namespace+"/"+s.Name)
+	var out []string
+	for _, o := range list.Items {
+		out = append(out, o.Namespace+"/"+o.Name)
 	}
-	return nil
+	return out, nil
 }
 
 func (o observer) ours(obj client.Object) bool {

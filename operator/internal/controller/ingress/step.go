@@ -28,7 +28,8 @@ import (
 )
 
 // patience is what one hosted cluster may take of a worker's time in one pass:
-// its answers are its tenant's.
+// its answers are its tenant's. The management cluster's are not, and waiting for
+// its API server must not look like a fault of the hosted one.
 const patience = 30 * time.Second
 
 // The API's limits of what a hosted cluster may put into a status.
@@ -68,8 +69,6 @@ func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *St
 // a.Status.AppsIngressStatus, and gives when to come again. The error carries
 // the reason of a phase that is not Ready.
 func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment, infras []v1alpha1.Infra) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	w, err := wanted(a)
 	w.Refusal = refusal(a, w, infras)
 	if err != nil {
@@ -116,7 +115,14 @@ func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) (
 	if err != nil {
 		return unreachable(err)
 	}
-	seen := observer{hostedClient, s.hub, t.Namespace, w, s.clock()}.observe(ctx)
+	mirrors, err := s.mirrors(ctx, t.Namespace, w)
+	if err != nil {
+		return unreachable(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen := observer{hostedClient, w, s.clock()}.observe(ctx)
+	seen.HubMirrors = mirrors
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 	}
@@ -176,8 +182,6 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 // Remove removes everything that is recorded, in the order that leaves no
 // object without its controller. The error says what is still there.
 func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	// An unreadable range removes as well as a readable one.
 	w, _ := wanted(a)
 	if len(w.Applied) == 0 {
@@ -193,7 +197,9 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	if err != nil {
 		return err
 	}
-	seen := observer{hostedClient, s.hub, t.Namespace, w, s.clock()}.observe(ctx)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen := observer{hostedClient, w, s.clock()}.observe(ctx)
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: clip(seen.AccessProblem), After: recheckAway}
