@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,27 +25,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// pass lets time go by, in a bubble of synctest.
-func pass(d time.Duration) { <-time.After(d) }
+// pass lets time go by in a bubble of synctest, and what is due then happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 var errAway = errors.New("connection refused")
 
 // store is one Lease on an API server.
 type store struct {
-	record  *resourcelock.LeaderElectionRecord
-	version int
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord // guarded by mu
+	version int                                // guarded by mu
+}
+
+// holder of the Lease.
+func (s *store) holder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.HolderIdentity
 }
 
 // lock is a candidate's view of it, which may be cut off.
 type lock struct {
 	store    *store
 	identity string
-	seen     int
-	cut      error
+	seen     int   // guarded by store.mu
+	cut      error // guarded by store.mu
+}
+
+// fail makes every call end so; nil: no longer.
+func (l *lock) fail(err error) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	l.cut = err
 }
 
 // Get implements resourcelock.Interface.
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
 	if l.cut != nil {
 		return nil, nil, l.cut
 	}
@@ -55,16 +77,23 @@ func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
 }
 
 // Create implements resourcelock.Interface.
-func (l *lock) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error { return l.put(r) }
+func (l *lock) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	return l.put(r)
+}
 
 // Update implements resourcelock.Interface.
 func (l *lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
 	if l.cut == nil && l.seen != l.store.version {
 		return apierrors.NewConflict(schema.GroupResource{}, "lease", errors.New("changed"))
 	}
 	return l.put(r)
 }
 
+// put writes the Lease. Caller must hold store.mu.
 func (l *lock) put(r resourcelock.LeaderElectionRecord) error {
 	if l.cut != nil {
 		return l.cut
@@ -129,20 +158,20 @@ func TestALeaderOutlivesAnOutage(t *testing.T) {
 		c.term.OnResume(func() { resumed++ })
 		pass(time.Minute)
 		require.True(t, c.mayWrite(t))
-		c.lock.cut = errAway
+		c.lock.fail(errAway)
 		pass(Window + Retry)
 		require.False(t, c.mayWrite(t))
 		pass(time.Hour)
 		require.False(t, c.mayWrite(t))
 		require.False(t, c.ended())
 		require.Equal(t, 1, strings.Count(c.log.String(), "cannot be renewed"), c.log.String())
-		c.lock.cut = nil
+		c.lock.fail(nil)
 		pass(2 * Retry)
 		require.True(t, c.mayWrite(t))
 		require.Equal(t, 1, resumed)
 		c.stop()
 		<-c.lost
-		require.Empty(t, c.lock.store.record.HolderIdentity, "it is released at the end")
+		require.Empty(t, c.lock.store.holder(), "it is released at the end")
 		require.ErrorIs(t, c.term.Sure(t.Context()), errStopping, "and nothing is written after that")
 	})
 }
@@ -157,13 +186,13 @@ func TestThereAreNeverTwoLeaders(t *testing.T) {
 				pass(time.Second)
 				b := run(t, s, "b")
 				pass(time.Minute)
-				leads := func(c *candidate) bool { return s.record.HolderIdentity == c.lock.identity && c.mayWrite(t) }
+				leads := func(c *candidate) bool { return s.holder() == c.lock.identity && c.mayWrite(t) }
 				require.True(t, leads(a))
-				a.lock.cut = errAway
+				a.lock.fail(errAway)
 				start := time.Now()
 				for time.Since(start) < away+time.Minute {
 					if time.Since(start) >= away {
-						a.lock.cut = nil
+						a.lock.fail(nil)
 					}
 					// b has no term before it leads, and then nothing holds it up.
 					require.False(t, a.mayWrite(t) && leads(b), "%s after the cut two may write", time.Since(start))
@@ -187,7 +216,7 @@ func TestWhoEndsReleasesOnlyItsOwn(t *testing.T) {
 	_, _, err := l.Get(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{}))
-	require.Equal(t, "b", s.record.HolderIdentity)
+	require.Equal(t, "b", s.holder())
 }
 
 // What the API server has said is believed at once: only silence is waited out.
@@ -210,7 +239,7 @@ func TestARefusalIsNoOutage(t *testing.T) {
 			l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
 			_, _, err := l.Get(t.Context())
 			require.NoError(t, err)
-			inner.cut = tc.err
+			inner.fail(tc.err)
 			err = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"})
 			require.Equal(t, tc.want, err != nil)
 		})
@@ -224,24 +253,24 @@ func TestACandidateDoesNotBecomeLeaderInAnOutage(t *testing.T) {
 	l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
 	_, _, err := l.Get(t.Context())
 	require.NoError(t, err)
-	inner.cut = errAway
+	inner.fail(errAway)
 	require.ErrorIs(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}), errAway)
 }
 
 // count answers every request, and counts.
-type count int
+type count struct{ n atomic.Int32 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *count) RoundTrip(*http.Request) (*http.Response, error) {
-	*c++
+	c.n.Add(1)
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
 // Reads and questions pass in doubt, writes do not, and none is lost.
 func TestOnlyWritesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, sent := NewTerm(), count(0)
-		gate := term.Through(&sent)
+		term, sent := NewTerm(), &count{}
+		gate := term.Through(sent)
 		send := func(method, path string) <-chan error {
 			r, err := http.NewRequestWithContext(t.Context(), method, "https://api.example.com"+path, http.NoBody)
 			require.NoError(t, err)
@@ -266,7 +295,7 @@ func TestOnlyWritesWait(t *testing.T) {
 		require.Empty(t, waits)
 		term.Renewed(time.Now())
 		require.NoError(t, <-waits)
-		require.Equal(t, count(5), sent)
+		require.Equal(t, int32(5), sent.n.Load())
 	})
 }
 
@@ -293,11 +322,11 @@ func TestALeaderForLifeLooksAfterItsLock(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var cut error
+				var cut atomic.Pointer[error]
 				c := fake.NewClientBuilder().WithObjects(held("operator-a")).WithInterceptorFuncs(interceptor.Funcs{
 					Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-						if cut != nil {
-							return cut
+						if err := cut.Load(); err != nil {
+							return *err
 						}
 						return w.Get(ctx, key, o, opts...)
 					},
@@ -310,11 +339,11 @@ func TestALeaderForLifeLooksAfterItsLock(t *testing.T) {
 				sure := (&candidate{term: term}).mayWrite
 				pass(time.Minute)
 				require.True(t, sure(t))
-				cut = errAway
+				cut.Store(&errAway)
 				pass(time.Hour)
 				require.False(t, sure(t))
 				require.Empty(t, done)
-				cut = nil
+				cut.Store(nil)
 				pass(2 * Retry)
 				require.True(t, sure(t))
 				tc.then(t, c)
