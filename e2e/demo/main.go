@@ -149,6 +149,13 @@ func keep(ctx context.Context, w *world.World, out io.Writer) {
 			"  %[1]s %[2]d dig api.%[3]s kubernetes.default.svc\n"+
 			"  %[1]s %[2]d cat /run/lease /etc/resolv.conf\n", enter, vm.Host.PID(), vm.Cluster.Domain)
 	}
+	fmt.Fprintf(out, "What DHCP has given, and what the servers count:\n  %s %d %s\n", enter, w.Pods.DHCP.Host.PID(), strings.Join(world.Leases(), " "))
+	for _, url := range []string{
+		fmt.Sprintf("%s:9091/metrics", w.Pods.DHCP.IP), fmt.Sprintf("%s:9094/metrics", w.Pods.DNS.IP),
+		fmt.Sprintf("%s:9090/metrics", w.Pods.Proxy.IP), fmt.Sprintf("%s:9901/stats/prometheus", w.Pods.Proxy.IP),
+	} {
+		fmt.Fprintf(out, "  %s %d busybox wget -qO- http://%s\n", enter, w.Hub.PID(), url)
+	}
 	fmt.Fprintf(out, "Plans: %s/plan-1, %s/plan-2; what each program says: %s/logs\n", w.Dir, w.Dir, w.Dir)
 	<-ctx.Done()
 }

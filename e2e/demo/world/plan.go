@@ -71,12 +71,15 @@ func (w *World) replan(ctx context.Context) error {
 	return each(w.VMs, func(vm *VM) error { return w.inForce(ctx, vm) })
 }
 
+// Leases is the command that lists what dhcpd has given, in its pod.
+func Leases() []string { return []string{podBin + "/dhcpd", "leases", "-state-dir", stateDir} }
+
 // leases asks dhcpd what it has given, until it names every VM.
 func (w *World) leases(ctx context.Context) ([]binding, error) {
 	var bindings []binding
 	err := lab.Until(ctx, soon, "dhcpd's list of leases", func(ctx context.Context) error {
 		said, err := w.Pods.DHCP.Host.Exec(ctx, lab.Spec{
-			Args:         []string{podBin + "/dhcpd", "leases", "-output", "json", "-state-dir", stateDir},
+			Args:         append(Leases(), "-output", "json"),
 			Unprivileged: true, Capabilities: []string{"net_raw"},
 		})
 		if err != nil {
