@@ -40,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case command == "render":
 		err = app.Render(args, os.LookupEnv, stdout, stderr)
 	default:
-		fmt.Fprintln(stderr, usage)
+		fmt.Fprintf(stderr, "unknown command %q\n%s\n", command, usage)
 		return 2
 	}
 	return code(err, stderr)

@@ -95,27 +95,29 @@ func ParseOptions(args []string, lookup func(string) (string, bool), stdout, std
 
 func parseOptions(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) (Options, error) {
 	o := Options{Images: images.For(lookup)}
-	env := func(name, fallback string) string {
-		if v, ok := lookup(name); ok && v != "" {
-			return v
-		}
-		return fallback
-	}
 	flags := flag.NewFlagSet("operator serve", flag.ContinueOnError)
-	flags.StringVar(&o.Namespace, "namespace", env("POD_NAMESPACE", "oooi-system"), "namespace that the operator runs in")
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", env("OOOI_KUBECONFIG", ""), "kubeconfig file; default the pod's own account")
+	// The help names each flag's variable.
+	text := func(p *string, name, env, fallback, usage string) {
+		if v, ok := lookup(env); ok && v != "" {
+			fallback = v
+		}
+		flags.StringVar(p, name, fallback, usage+" ($"+env+")")
+	}
+	text(&o.Namespace, "namespace", "POD_NAMESPACE", "oooi-system", "namespace that the operator runs in")
+	text(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig file; default the pod's own account")
 	boolean := boolFlags{flags: flags, lookup: lookup}
 	boolean.add(&o.OpenShift, "enable-openshift", "OOOI_ENABLE_OPENSHIFT", false, "bind SecurityContextConstraints to the pods")
-	flags.StringVar((*string)(&o.SCC), "scc", env("OOOI_SCC", string(render.SCCReference)), "reference or minimal")
-	flags.StringVar((*string)(&o.Fence), "fence", env("OOOI_FENCE", string(workload.FenceAuto)), "auto, on or off")
+	text((*string)(&o.SCC), "scc", "OOOI_SCC", string(render.SCCReference), "reference or minimal")
+	text((*string)(&o.Fence), "fence", "OOOI_FENCE", string(workload.FenceAuto), "auto, on or off")
 	boolean.add(&o.LabelNamespaces, "label-namespaces", "OOOI_LABEL_NAMESPACES", true, "label the Infras' namespaces for the control planes' NetworkPolicy")
-	flags.StringVar(&o.HubBindAddress, "hub-bind-address", env("OOOI_HUB_BIND_ADDRESS", ":8443"), "where agents are served")
-	flags.StringVar(&o.HubAddress, "hub-address", env("OOOI_HUB_ADDRESS", ""), "what agents dial; default oooi-hub.<namespace>.svc:8443")
-	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", env("OOOI_METRICS_BIND_ADDRESS", ":8080"), "where metrics are served, 0 = nowhere")
+	text(&o.HubBindAddress, "hub-bind-address", "OOOI_HUB_BIND_ADDRESS", ":8443", "where agents are served")
+	text(&o.HubAddress, "hub-address", "OOOI_HUB_ADDRESS", "", "what agents dial; default oooi-hub.<namespace>.svc:8443")
+	text(&o.MetricsBindAddress, "metrics-bind-address", "OOOI_METRICS_BIND_ADDRESS", ":8080", "where metrics are served, 0 = nowhere")
 	boolean.add(&o.MetricsSecure, "metrics-secure", "OOOI_METRICS_SECURE", true, "serve metrics by TLS to who may read them")
-	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", env("OOOI_HEALTH_PROBE_BIND_ADDRESS", ":8081"), "where probes are answered")
-	flags.StringVar((*string)(&o.LeaderElect), "leader-elect", env("OOOI_LEADER_ELECT", string(LeaderLease)), "lease, life or off")
-	level := flags.String("log-level", env("OOOI_LOG_LEVEL", "info"), "debug, info, warn or error")
+	text(&o.HealthProbeBindAddress, "health-probe-bind-address", "OOOI_HEALTH_PROBE_BIND_ADDRESS", ":8081", "where probes are answered")
+	text((*string)(&o.LeaderElect), "leader-elect", "OOOI_LEADER_ELECT", string(LeaderLease), "lease, life or off")
+	var level string
+	text(&level, "log-level", "OOOI_LOG_LEVEL", "info", "debug, info, warn or error")
 	if boolean.err != nil {
 		return o, boolean.err
 	}
@@ -126,7 +128,7 @@ func parseOptions(args []string, lookup func(string) (string, bool), stdout, std
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	var logLevel slog.Level
-	if err := logLevel.UnmarshalText([]byte(*level)); err != nil {
+	if err := logLevel.UnmarshalText([]byte(level)); err != nil {
 		return o, fmt.Errorf("--log-level: %w", err)
 	}
 	o.Logger = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
@@ -149,7 +151,7 @@ func (b *boolFlags) add(p *bool, name, env string, fallback bool, usage string) 
 		}
 		fallback = parsed
 	}
-	b.flags.BoolVar(p, name, fallback, usage)
+	b.flags.BoolVar(p, name, fallback, usage+" ($"+env+")")
 }
 
 func (o *Options) setDefaults() {
