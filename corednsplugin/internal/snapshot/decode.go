@@ -65,8 +65,8 @@ var (
 // excerpt is how much of a file an error shows at most, before and after.
 const excerpt = 80
 
-// explain adds what stands where the parser stopped, from its key on: about a
-// value of the wrong kind the parser does not say whose it is. The parser also
+// explain adds the path to where the parser stopped, and what stands there, from
+// its key on: about a value of the wrong kind the parser does not say whose it is. The parser also
 // varies its spaces, so that nobody compares its words; a problem's message has
 // to stay the same.
 func explain(said string, data []byte) string {
@@ -80,6 +80,9 @@ func explain(said string, data []byte) string {
 	stop := offset(data, line, column)
 	before := key.Find(data[max(0, stop-excerpt):stop])
 	after, _, _ := bytes.Cut(data[stop:min(len(data), stop+excerpt)], []byte("\n"))
+	if path := pathAt(data, stop); path != "" {
+		said = path + ": " + said
+	}
 	return said + ", at: " + clip(string(before)+string(after))
 }
 
