@@ -45,7 +45,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "bootstrap":
 		err = app.WriteBootstrap(args[1:], os.LookupEnv, stdout)
 	case "check":
-		err = app.Check(args[1:], stdout)
+		err = app.Check(args[1:], stdout, stderr)
 	case "routes":
 		err = app.Routes(args[1:], stdout, stderr)
 	case "--version", "-version", "version":

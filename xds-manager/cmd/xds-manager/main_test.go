@@ -24,6 +24,11 @@ func TestTheExitStatusSaysWhoseFaultItIs(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	// What bootstrap does not use it does not offer.
+	var boot bytes.Buffer
+	require.Equal(t, 0, run([]string{"bootstrap", "--help"}, &boot, &boot))
+	require.Contains(t, boot.String(), "-xds-socket")
+	require.NotContains(t, boot.String(), "-snapshot")
 	cases := []struct {
 		name           string
 		args           []string
@@ -42,7 +47,11 @@ func TestTheExitStatusSaysWhoseFaultItIs(t *testing.T) {
 		{"a connection that is closed", []string{"routes", "--snapshot", good, "--port", "443", "--sni", "x", "--source", "192.0.2.9"}, 1, "no backend", ""},
 		{"a connection that is not", []string{"routes", "--snapshot", good, "--port", "6443", "--source", "192.0.2.101"}, 0, "backend example-hcp-a/alias-api", ""},
 		{"a stats address that no device has", []string{"bootstrap", "--out", filepath.Join(dir, "b"), "--pod-ip", "203.0.113.7"}, 1, "", "203.0.113.7"},
-		{"no file to check", []string{"check"}, 2, "", "want one FILE"},
+		{"a fault names its file", []string{"check", file(t, `{"proxy":{"backends":[{},{"prot":1}]}}`)}, 1, "", "s.json: parsing snapshot: proxy"},
+		{"resources alone on standard output", []string{"check", "--print", good}, 0, `{"name":`, "3 listeners (and 4 of the pod side with --pod-ip), 0 problems"},
+		{"both sides", []string{"check", "--pod-ip", "10.128.0.9", good}, 0, "7 listeners, 0 problems", ""},
+		{"a name and no port", []string{"routes", "--snapshot", good, "--sni", "foo"}, 2, "", "routes: --sni is of one connection and needs --port (see --help)"},
+		{"no file to check", []string{"check"}, 2, "", "check: want one FILE, got 0 arguments (see --help)"},
 		{"a flag that is none", []string{"check", "--nope", good}, 2, "", "-nope"},
 		{"a source that is no address", []string{"routes", "--snapshot", good, "--port", "443", "--source", "x"}, 2, "", `"x" is no address`},
 		{"a port that is none", []string{"routes", "--snapshot", good, "--port", "70000", "--source", "192.0.2.9"}, 2, "", "70000"},

@@ -27,7 +27,7 @@ func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 	out := fs.String("out", "/run/oooi/bootstrap.yaml", "file to write; Envoy reads none below /dev, /proc or /sys")
 	memory, _ := env("OOOI_ENVOY_MEMORY")
 	fs.StringVar(&memory, "envoy-memory", memory, "memory limit of Envoy's container in bytes; empty or 0 = none ($OOOI_ENVOY_MEMORY)")
-	o.Flags(fs, env)
+	o.bootFlags(fs, env)
 	if err := parse(fs, args, stdout, "bootstrap [flags]"); err != nil {
 		return err
 	}
@@ -68,13 +68,14 @@ func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 }
 
 // Check is the command "check": it validates a snapshot file, names its
-// problems, and prints what Envoy would get when asked to. Unlike "serve", which
+// problems, and prints what Envoy would get when asked to: then stdout holds
+// resources alone, and stderr the rest. Unlike "serve", which
 // must understand the snapshots of later operators, it refuses a field that it
 // does not know.
-func Check(args []string, stdout io.Writer) error {
+func Check(args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
-	print := fs.Bool("print", false, "print Envoy's resources as JSON")
-	podIP := fs.String("pod-ip", "", "address of the pod side, as in serve")
+	print := fs.Bool("print", false, "print Envoy's resources, each as a line of JSON; the summary goes to standard error then")
+	podIP := fs.String("pod-ip", "", "address of the pod side, as in serve; without it the VLAN side alone is made")
 	if err := parse(fs, args, stdout, "check [--print] [--pod-ip IP] FILE"); err != nil {
 		return err
 	}
@@ -101,8 +102,9 @@ func Check(args []string, stdout io.Writer) error {
 		if err := printResources(stdout, translate.Build(t, env)); err != nil {
 			return err
 		}
+		stdout = stderr
 	}
-	fmt.Fprintf(stdout, "snapshot %s: %d backends, %d listeners, %d problems\n", s.Version, r.Backends, len(r.Listeners), len(problems))
+	fmt.Fprintf(stdout, "snapshot %s: %d backends, %d listeners%s, %d problems\n", s.Version, r.Backends, len(r.Listeners), left(t, len(r.Listeners)), len(problems))
 	for _, p := range problems {
 		fmt.Fprintf(stdout, "  %s: %s\n", p.Reason, p.Message)
 	}
@@ -110,6 +112,14 @@ func Check(args []string, stdout io.Writer) error {
 		return ErrFound
 	}
 	return nil
+}
+
+// left says how many of the listeners that "routes" lists were not made.
+func left(t routes.Table, made int) string {
+	if n := len(t.Listeners()) - made; n > 0 {
+		return fmt.Sprintf(" (and %d of the pod side with --pod-ip)", n)
+	}
+	return ""
 }
 
 // load reads a snapshot as strictly as can be.
@@ -120,7 +130,7 @@ func load(path string) (agent.Snapshot, routes.Table, []routes.Problem, error) {
 	}
 	s, err := agent.DecodeStrict(b)
 	if err != nil {
-		return agent.Snapshot{}, routes.Table{}, nil, err
+		return agent.Snapshot{}, routes.Table{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	t, problems := s.Table.Validate()
 	return s, t, slices.Concat(s.Problems, problems), nil

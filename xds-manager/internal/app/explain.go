@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func Routes(args []string, stdout, stderr io.Writer) error {
 	if fs.NArg() > 0 {
 		return usage("routes: unknown argument %q", fs.Arg(0))
 	}
-	if err := q.at(*port, *source); err != nil {
+	if err := cmp.Or(lonely(fs, *port), q.at(*port, *source)); err != nil {
 		return err
 	}
 	_, t, problems, err := load(*snapshot)
@@ -52,6 +53,17 @@ func Routes(args []string, stdout, stderr io.Writer) error {
 		return nil
 	}
 	return explain(stdout, t, q)
+}
+
+// lonely refuses what is said of a connection that goes to no port: the list of
+// all listeners would take no notice of it.
+func lonely(fs *flag.FlagSet, port uint) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		if port == 0 && f.Name != "snapshot" && f.Name != "port" && err == nil {
+			err = usage("routes: --%s is of one connection and needs --port", f.Name)
+		}
+	})
+	return err
 }
 
 // at sets where a connection goes to and comes from.

@@ -38,27 +38,33 @@ type Options struct {
 // Lookup finds an environment variable.
 type Lookup func(string) (string, bool)
 
-// Flags adds the options to a flag set; the environment gives the defaults, so
-// that a flag beats it.
-func (o *Options) Flags(fs *flag.FlagSet, env Lookup) {
-	str := func(p *string, name, key, def, usage string) {
-		if v, ok := env(key); ok {
-			def = v
-		}
-		fs.StringVar(p, name, def, usage+" ($"+key+")")
+// text adds a flag whose default the environment gives, so that a flag beats it.
+func text(fs *flag.FlagSet, env Lookup, p *string, name, key, def, usage string) {
+	if v, ok := env(key); ok {
+		def = v
 	}
-	str(&o.Snapshot, "snapshot", "OOOI_SNAPSHOT", "", "snapshot file, plain or gzipped protojson")
-	str(&o.Hub, "hub", "OOOI_HUB", "", "operator's stream, HOST:PORT")
-	str(&o.HubCA, "hub-ca", "OOOI_HUB_CA", "/etc/oooi/ca.crt", "PEM bundle that the stream's certificate is checked with")
-	str(&o.Token, "token", "OOOI_TOKEN", "/var/run/secrets/oooi/token", "ServiceAccount token for the stream")
-	str(&o.Child, "child", "OOOI_CHILD", "", "own ProxyServer, NAMESPACE/NAME; empty = no status and no stream")
-	str(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig; empty = the pod's account")
-	str(&o.StateDir, "state-dir", "OOOI_STATE_DIR", "", "where the last good snapshot is kept")
-	str(&o.Listen, "listen", "OOOI_LISTEN", "", "health and metrics, IP:PORT; empty = none")
-	str(&o.PodIP, "pod-ip", "POD_IP", "", "address of the pod side; empty = VLAN side alone")
-	str(&o.Fence, "fence", "OOOI_FENCE", "off", "on = an init container fences the pod's network")
-	str(&o.XDSSocket, "xds-socket", "OOOI_XDS_SOCKET", "/run/oooi/xds.sock", "unix socket that Envoy dials")
-	str(&o.AdminSocket, "admin-socket", "OOOI_ADMIN_SOCKET", "/run/oooi/admin.sock", "Envoy's administration; empty = never asked")
+	fs.StringVar(p, name, def, usage+" ($"+key+")")
+}
+
+// bootFlags adds the options that Envoy's bootstrap is made from.
+func (o *Options) bootFlags(fs *flag.FlagSet, env Lookup) {
+	text(fs, env, &o.Child, "child", "OOOI_CHILD", "", "own ProxyServer, NAMESPACE/NAME; empty = no status and no stream")
+	text(fs, env, &o.PodIP, "pod-ip", "POD_IP", "", "address of the pod side; empty = VLAN side alone")
+	text(fs, env, &o.XDSSocket, "xds-socket", "OOOI_XDS_SOCKET", "/run/oooi/xds.sock", "unix socket that Envoy dials")
+	text(fs, env, &o.AdminSocket, "admin-socket", "OOOI_ADMIN_SOCKET", "/run/oooi/admin.sock", "Envoy's administration; empty = never asked")
+}
+
+// Flags adds all options of "serve".
+func (o *Options) Flags(fs *flag.FlagSet, env Lookup) {
+	o.bootFlags(fs, env)
+	text(fs, env, &o.Snapshot, "snapshot", "OOOI_SNAPSHOT", "", "snapshot file, plain or gzipped protojson")
+	text(fs, env, &o.Hub, "hub", "OOOI_HUB", "", "operator's stream, HOST:PORT")
+	text(fs, env, &o.HubCA, "hub-ca", "OOOI_HUB_CA", "/etc/oooi/ca.crt", "PEM bundle that the stream's certificate is checked with")
+	text(fs, env, &o.Token, "token", "OOOI_TOKEN", "/var/run/secrets/oooi/token", "ServiceAccount token for the stream")
+	text(fs, env, &o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig; empty = the pod's account")
+	text(fs, env, &o.StateDir, "state-dir", "OOOI_STATE_DIR", "", "where the last good snapshot is kept")
+	text(fs, env, &o.Listen, "listen", "OOOI_LISTEN", "", "health and metrics, IP:PORT; empty = none")
+	text(fs, env, &o.Fence, "fence", "OOOI_FENCE", "off", "on = an init container fences the pod's network")
 	dur := func(p *time.Duration, name, key string, def time.Duration, usage string) {
 		*p = def
 		if v, ok := env(key); ok {

@@ -106,12 +106,12 @@ func TestTheBootstrapTakesEnvoysMemoryLimit(t *testing.T) {
 
 func TestCheckNamesEveryProblem(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, Check([]string{"../translate/testdata/two-attachments/in.json"}, &out))
-	require.Contains(t, out.String(), "15 backends, 3 listeners, 0 problems")
+	require.NoError(t, Check([]string{"../translate/testdata/two-attachments/in.json"}, &out, io.Discard))
+	require.Contains(t, out.String(), "15 backends, 3 listeners (and 4 of the pod side with --pod-ip), 0 problems")
 	out.Reset()
-	require.ErrorIs(t, Check([]string{"../translate/testdata/bad-backends/in.json"}, &out), ErrFound)
+	require.ErrorIs(t, Check([]string{"../translate/testdata/bad-backends/in.json"}, &out, io.Discard), ErrFound)
 	require.Contains(t, out.String(), `InvalidBackend: backend "x/none": it has no endpoint`)
-	require.ErrorContains(t, Check([]string{"absent"}, &out), "reading snapshot")
+	require.ErrorContains(t, Check([]string{"absent"}, &out, io.Discard), "reading snapshot")
 }
 
 func TestRoutesExplainsWhichChainWinsAndWhy(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 
 var (
 	// ErrUsage says that a command was called wrongly.
-	ErrUsage = errors.New("usage")
+	ErrUsage = errors.New("see --help")
 	// ErrFound says that a command did its work and found fault; it has said what.
 	ErrFound = errors.New("faults were found")
 )
 
 // usage is a wrong call, in words.
 func usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w (%w)", fmt.Errorf(format, args...), ErrUsage)
 }
 
 // parse reads a command's flags. Help goes to stdout, as asked for; it answers
