@@ -44,19 +44,23 @@ func ended(cs []*net.TCPConn) int {
 
 // behaviour E5, E7; hazard 160: clients that say nothing, half a hello, half a
 // request or what matches nothing cost their own connections and nobody else's,
-// and go after 15 seconds.
+// and go after 15 seconds, on port 80 after two minutes if they never began.
 func TestASilentCrowdIsInNobodysWay(t *testing.T) {
 	w := newWorld(t).start()
 	held := w.open(5, WorkerA, 6443, Named(""), "a-api")
 	crowd := w.silent(1000, Stranger, 443, nil)
 	crowd = append(crowd, w.silent(1000, Stranger, 6443, Named(fqdn("api", "a"))[:40])...)
 	crowd = append(crowd, w.silent(500, Stranger, 80, []byte("GET / HTTP/1.1\r\nHost: x.apps.exa"))...)
+	mute := w.silent(500, Stranger, 80, nil)
+	began := time.Now()
 	for range 500 {
 		require.Equal(t, "closed", w.from(Stranger, 443, Named(""), 0))
 		require.Equal(t, "closed", w.from(Stranger, 6443, Named("kubernetes"), 0))
 	}
 	require.Equal(t, "a-oauth", w.from(WorkerA, 443, Named(fqdn("oauth", "a")), 0), "others are served meanwhile")
 	w.until(30*time.Second, "the crowd is gone", func() bool { return ended(crowd) == len(crowd) })
+	w.until(40*time.Second, "those that never began are gone", func() bool { return ended(mute) == len(mute) })
+	require.Greater(t, time.Since(began), 110*time.Second)
 	require.Equal(t, len(held), alive(held))
 	n, err := w.Stat(t.Context(), "listener.192.0.2.4_443.no_filter_chain_match")
 	require.NoError(t, err)

@@ -18,6 +18,11 @@ const (
 	// idleTimeout is the least that quiet watches, exec sessions and tunnels
 	// need; Envoy's default of one hour cuts them. Dead peers are keepalive's.
 	idleTimeout = 24 * time.Hour
+	// requestlessTimeout is how long an HTTP connection may be without a request:
+	// one that never says anything has no head that could be late. It is longer
+	// than clients keep one for their next request. Answers and websockets are
+	// requests that are still open.
+	requestlessTimeout = 2 * time.Minute
 	// connectAttempts lets a rolling API server be tried again before the
 	// client sees a reset.
 	connectAttempts = 3
@@ -64,7 +69,7 @@ func HTTPRouter(statPrefix, routeConfig string) *listenerv3.Filter {
 			HttpProtocolOptions: &corev3.Http1ProtocolOptions{
 				AcceptHttp_10: true, HeaderKeyFormat: preserveCase(),
 			},
-			CommonHttpProtocolOptions:    &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(idleTimeout)},
+			CommonHttpProtocolOptions:    &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(requestlessTimeout)},
 			StreamIdleTimeout:            durationpb.New(0),
 			RequestHeadersTimeout:        durationpb.New(helloTimeout),
 			UseRemoteAddress:             wrapperspb.Bool(true),

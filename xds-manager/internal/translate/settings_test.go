@@ -35,7 +35,7 @@ func TestEveryListenerAndClusterHasItsSettings(t *testing.T) {
 				require.Empty(t, l.ListenerFilters, "only what reads a hello waits for one")
 				h := &hcmv3.HttpConnectionManager{}
 				require.NoError(t, fc.Filters[0].GetTypedConfig().UnmarshalTo(h))
-				require.Equal(t, 24*time.Hour, h.CommonHttpProtocolOptions.IdleTimeout.AsDuration())
+				require.Equal(t, 2*time.Minute, h.CommonHttpProtocolOptions.IdleTimeout.AsDuration())
 				require.Zero(t, h.StreamIdleTimeout.AsDuration())
 				require.Equal(t, 15*time.Second, h.RequestHeadersTimeout.AsDuration())
 				require.Nil(t, h.RequestTimeout)
