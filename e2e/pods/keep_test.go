@@ -16,13 +16,13 @@ func (l *lab) keep(ctx context.Context, dir string) {
 	k := &keeper{dir: dir}
 	k.result("log", os.CopyFS(filepath.Join(dir, "log"), os.DirFS(filepath.Join(l.Dir(), "log"))))
 	for file, args := range map[string][]string{
+		"resources.yaml": {"get", "infras,infraclusterattachments,dhcpservers,dnsservers,proxyservers", "-A", "-o", "yaml"},
 		"objects.yaml": {
-			"get", "infras,infraclusterattachments,dhcpservers,dnsservers,proxyservers,pods,deployments,services,endpointslices,configmaps,networkpolicies,leases",
-			"-A", "-o", "yaml",
+			"get", "nodes,pods,deployments,services,endpointslices,configmaps,networkpolicies,leases", "-A", "-o", "yaml",
 		},
 		"hosted.yaml":  {"get", "hostedclusters,hostedcontrolplanes,nodepools,machines.cluster.x-k8s.io,vms,vmis", "-A", "-o", "yaml"},
 		"olm.yaml":     {"get", "catalogsources,subscriptions,installplans,clusterserviceversions", "-A", "-o", "yaml"},
-		"overview.txt": {"get", "nodes,pods,infras,infraclusterattachments", "-A", "-o", "wide"},
+		"overview.txt": {"get", "nodes,pods", "-A", "-o", "wide"},
 		"events.txt":   {"get", "events", "-A", "--sort-by=.lastTimestamp"},
 	} {
 		out, err := l.Kubectl(ctx, args...)

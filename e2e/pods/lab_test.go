@@ -211,7 +211,8 @@ func (l *lab) rollout(t *testing.T, ns, deployment string) {
 	})
 	if err != nil {
 		pods, _ := l.Kubectl(t.Context(), "get", "pods", "-n", ns, "-o", "wide")
-		require.NoError(t, err, "%s", pods)
+		words, _ := l.Kubectl(t.Context(), "get", "infras", "-A", "-o", "jsonpath={.items[*].status.conditions[*].message}")
+		require.NoError(t, err, "%s\n%s", pods, words)
 	}
 	l.progress.Say("%s/%s is Ready (waited %.1fs)", ns, deployment, time.Since(start).Seconds())
 }

@@ -56,9 +56,11 @@ func (l *lab) checkViews(t *testing.T, vmA, vmB *node.VM, clusters ...*hostedClu
 // lookUp asks a server for many names, behind a prefix of the command.
 func (l *lab) lookUp(t *testing.T, box *node.Box, prefix, server string, want map[string]string) {
 	t.Helper()
-	out, err := box.Script(t.Context(), `for name in $NAMES; do for transport in +notcp +tcp; do
-		echo "$name $transport $(`+prefix+` dig +short +time=2 +tries=4 $transport @"$SERVER" "$name" A | grep -v '^;;' | xargs)"
-	done; done`, "SERVER="+server, "NAMES="+strings.Join(slices.Collect(maps.Keys(want)), " "))
+	out, err := box.Script(t.Context(), `for name in $NAMES; do
+		for transport in +notcp +tcp; do
+			echo "$name $transport $(`+prefix+` dig +short +time=2 +tries=4 $transport @"$SERVER" "$name" A | grep -v '^;;' | xargs)" &
+		done
+	done; wait`, "SERVER="+server, "NAMES="+strings.Join(slices.Collect(maps.Keys(want)), " "))
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2*len(want))
