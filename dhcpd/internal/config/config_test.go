@@ -153,9 +153,9 @@ func TestWhatUnpacksIntoTooMuchIsRefusedAtOnce(t *testing.T) {
 		data []byte
 		want string // in the error; empty = it is taken
 	}{
-		{"zeros", fill("", "\x00", "", 64<<20), "larger than"},
-		{"spaces", fill("", " ", "{}", 64<<20), "larger than"},
-		{"a long string", fill(`{"dhcp":{"cidr":"`, "x", `"}}`, 64<<20), "larger than"},
+		{"zeros", fill("", "\x00", "", 2*MaxSnapshot), "larger than"},
+		{"spaces", fill("", " ", "{}", 2*MaxSnapshot), "larger than"},
+		{"a long string", fill(`{"dhcp":{"cidr":"`, "x", `"}}`, 2*MaxSnapshot), "larger than"},
 		{"as many spaces as there may be", fill(`{"dhcp":{`, " ", "}}", below), ""},
 		{"a string as long as it may be", fill(`{"dhcp":{"cidr":"`, "x", `"}}`, below), ""},
 		{"options without end", fill(`{"dhcp":{"options":[`, "{},", "{}]}}", below), "more than"},
