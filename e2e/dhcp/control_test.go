@@ -50,6 +50,8 @@ func newControl(t *testing.T) *control {
 	ctx, dir := t.Context(), t.TempDir()
 	c := &control{host: lab.ForTest(t).MustHost(t, "control")}
 	require.NoError(t, c.host.Bridge(ctx, "pods"))
+	// Its own would change as pods come, and theirs would not learn of it.
+	require.NoError(t, sh(ctx, c.host, "ip link set pods address 02:00:5e:10:ff:01"))
 	require.NoError(t, c.host.Addr(ctx, "pods", netip.MustParsePrefix(podGateway+"/24")))
 	// The API server publishes the address of its default route.
 	require.NoError(t, c.host.Route(ctx, "default via 198.18.0.254"))

@@ -37,6 +37,8 @@ type rig struct {
 	args   []string // further ones of the server
 	// readOnly: the state directory cannot be written to.
 	readOnly bool
+	// plain: the container's security context lacks NET_RAW.
+	plain bool
 }
 
 // machine is a virtual machine that the server knows.
@@ -155,6 +157,14 @@ func (r *rig) install(ctx context.Context) error {
 	return r.server.Sysctl(ctx, "net.ipv4.ip_unprivileged_port_start", "0")
 }
 
+// withoutNetRaw has the server start without NET_RAW from now on. A file with a
+// capability that the container may not have could not be started at all.
+func (r *rig) withoutNetRaw(ctx context.Context) error {
+	r.plain = true
+	_, err := r.server.Run(ctx, "setcap", "-r", r.binary)
+	return err
+}
+
 // start runs the server as its container does, and waits until it serves.
 func (r *rig) start(ctx context.Context) error {
 	state := filepath.Join(r.dir, "state")
@@ -163,13 +173,17 @@ func (r *rig) start(ctx context.Context) error {
 			return err
 		}
 	}
+	capabilities := []string{"net_raw"}
+	if r.plain {
+		capabilities = nil
+	}
 	var err error
 	r.dhcpd, err = r.server.Start(lab.Spec{
 		Args: append([]string{
 			r.binary, "serve", "--snapshot", filepath.Join(r.dir, "snapshot.json"),
 			"--state-dir", state, "--listen", health, "--log-level", r.level,
 		}, r.args...),
-		Unprivileged: true, Capabilities: []string{"net_raw"},
+		Unprivileged: true, Capabilities: capabilities,
 	})
 	if err != nil {
 		return err
