@@ -2,7 +2,10 @@ package v1alpha1
 
 // Conditions of every kind. Ready sums up the others of its object.
 const (
-	// ConditionReady: provisioned as declared.
+	// ConditionReady: provisioned as declared. An Infra provisions its children, and
+	// is Ready once they are as planned; a child provisions its workload, and is
+	// Ready once that is made and its network is there. What works is Available,
+	// of both: the one to watch for service.
 	ConditionReady = "Ready"
 	// ConditionAvailable: the Deployments are up and every agent has the wanted
 	// snapshot in force.
