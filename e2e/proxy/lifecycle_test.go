@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -46,7 +48,8 @@ func alive(cs []*net.TCPConn) int {
 // behaviour E11; hazards 187, 189; case C38a.
 func TestTheManagersRestartTouchesNothing(t *testing.T) {
 	w := newWorld(t).start()
-	held := w.open(20, WorkerA, 6443, Named(""), "a-api")
+	held := w.open(200, WorkerA, 6443, Named(""), "a-api")
+	versions := w.versions()
 	counters := []string{"listener_manager.listener_create_success", "listener_manager.listener_modified", "listener_manager.listener_in_place_updated", "cluster_manager.cluster_modified"}
 	before := map[string]int{}
 	for _, c := range counters {
@@ -63,7 +66,49 @@ func TestTheManagersRestartTouchesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before[c], n, c)
 	}
-	require.Equal(t, 20, alive(held))
+	require.Equal(t, versions, w.versions(), "the same version strings")
+	require.Equal(t, len(held), alive(held))
+}
+
+// versions are the versions of every listener and cluster in force, as Envoy has
+// them, and that of the whole as the manager says it.
+func (w *world) versions() map[string]string {
+	w.t.Helper()
+	dump, err := w.Admin(w.t.Context(), "/config_dump")
+	require.NoError(w.t, err)
+	type resource struct {
+		VersionInfo string `json:"version_info"`
+		Listener    struct{ Name string }
+		Cluster     struct{ Name string }
+	}
+	var all struct {
+		Configs []struct {
+			DynamicListeners []struct {
+				ActiveState resource `json:"active_state"`
+			} `json:"dynamic_listeners"`
+			DynamicActiveClusters []resource `json:"dynamic_active_clusters"`
+		}
+	}
+	require.NoError(w.t, json.Unmarshal([]byte(dump), &all))
+	out := map[string]string{}
+	for _, c := range all.Configs {
+		for _, l := range c.DynamicListeners {
+			out["listener "+l.ActiveState.Listener.Name] = l.ActiveState.VersionInfo
+		}
+		for _, r := range c.DynamicActiveClusters {
+			out["cluster "+r.Cluster.Name] = r.VersionInfo
+		}
+	}
+	require.Contains(w.t, out, "listener vlan-192.0.2.4-443")
+	require.Contains(w.t, out, "cluster example-hcp-a/api")
+	for name, version := range out {
+		require.NotEmpty(w.t, version, name)
+	}
+	_, metrics, err := w.Get(w.t.Context(), w.Hub, netip.AddrPortFrom(PodIP, 9090), "/metrics", "")
+	require.NoError(w.t, err)
+	out["accepted"] = regexp.MustCompile(`(?m)^oooi_xds_accepted_info\{.*$`).FindString(metrics)
+	require.NotEmpty(w.t, out["accepted"])
+	return out
 }
 
 // behaviour E11; hazard 189; case C38b.

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -85,7 +87,19 @@ func (w *world) from(source netip.Addr, port uint16, data []byte, chunk int) str
 // until waits for a condition. A busy machine gets four times the limit.
 func (w *world) until(limit time.Duration, what string, ok func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, ok, 4*limit, 50*time.Millisecond, what)
+	w.within(4*limit, what, ok)
+}
+
+// within waits for a condition no longer than the limit. It asks in the test's
+// own goroutine; what cannot be asked yet is a false, and no end of the test.
+func (w *world) within(limit time.Duration, what string, ok func() bool) {
+	w.t.Helper()
+	require.NoError(w.t, lab.Until(w.t.Context(), limit, what, func(context.Context) error {
+		if !ok() {
+			return errors.New("not yet")
+		}
+		return nil
+	}))
 }
 
 // fqdn names a service of an attachment.

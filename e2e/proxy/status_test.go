@@ -48,9 +48,18 @@ func (c clustered) resource() Resource {
 	return r
 }
 
+// shows waits until the resource is as wanted.
+func (c clustered) shows(limit time.Duration, what string, ok func(Resource) bool) {
+	c.t.Helper()
+	c.within(limit, what, func() bool {
+		r, err := c.Resource(c.t.Context())
+		return err == nil && ok(r)
+	})
+}
+
 func (c clustered) settled(what string) {
 	c.t.Helper()
-	c.until(20*time.Second, what, func() bool { return c.resource().Settled() })
+	c.shows(80*time.Second, what, Resource.Settled)
 }
 
 // extra is a backend on a port of its own.
@@ -77,16 +86,16 @@ func TestAChangeOfTheResourceReachesEnvoyAndItsAnswerTheStatus(t *testing.T) {
 	before, began := c.resource().Status.Agent, time.Now()
 
 	require.NoError(t, c.Patch(t.Context(), Operation{Op: "add", Path: "/spec/backends/-", Value: extra}))
-	c.until(10*time.Second, "Envoy's refusal is in the status", func() bool {
-		a := c.resource().Status.Agent
+	c.shows(40*time.Second, "Envoy's refusal is in the status", func(r Resource) bool {
+		a := r.Status.Agent
 		return len(a.Problems) == 1 && a.Problems[0].Reason == "ConfigRejected" && strings.Contains(a.Problems[0].Message, "Address already in use")
 	})
 	refused := c.resource().Status.Agent
 	require.Equal(t, before.AcceptedVersion, refused.AcceptedVersion, "the last good version is named")
 	require.NotEqual(t, before.ObservedVersion, refused.ObservedVersion)
 	require.LessOrEqual(t, len(refused.Problems[0].Message), 1100, "the end of Envoy's words")
-	c.until(10*time.Second, "the operator has made a condition of it", func() bool {
-		for _, cond := range c.resource().Status.Conditions {
+	c.shows(40*time.Second, "the operator has made a condition of it", func(r Resource) bool {
+		for _, cond := range r.Status.Conditions {
 			if cond.Reason == "ConfigRejected" && cond.Status != "True" && strings.Contains(cond.Message, "Address already in use") {
 				return true
 			}
