@@ -188,8 +188,14 @@ func awayForLong(t *testing.T, e *testenv.Env, infra *v1alpha1.Infra, p *process
 	p.probe(t, "/healthz", http.StatusOK)
 	require.NoError(t, e.StartServer())
 	back := time.Now()
-	infra.Spec.InfraComponents.DHCP.LeaseTime = "30m"
-	testenv.Eventually(t, patience, func() error { return e.Client.Update(t.Context(), infra) })
+	testenv.Eventually(t, patience, func() error {
+		// Its status may be written meanwhile.
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil {
+			return err
+		}
+		infra.Spec.InfraComponents.DHCP.LeaseTime = "30m"
+		return e.Client.Update(t.Context(), infra)
+	})
 	programmed(t, e, infra)
 	require.Less(t, time.Since(back), returns)
 	t.Logf("at work %.1fs after the API server", time.Since(back).Seconds())
