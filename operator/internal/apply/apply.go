@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +36,8 @@ type Set struct {
 	// object of another set does.
 	Identity map[string]string
 	Objects  []client.Object
+	// Together: the objects do not need each other, and none waits for another.
+	Together bool
 	// Keep are objects that are neither applied nor pruned now.
 	Keep []client.Object
 	// Prune lists what of an earlier set may be left.
@@ -85,17 +88,27 @@ func New(c client.Client, live client.Reader, typed ...schema.GroupVersionKind) 
 // Set makes the world agree with the set. One object's fault does not stop the
 // others; nothing is pruned unless all could be applied.
 func (a *Applier) Set(ctx context.Context, set Set) error {
-	var errs []error
-	for _, o := range set.Objects {
-		if err := a.one(ctx, set, o); err != nil {
-			errs = append(errs, err)
-		}
+	errs := make([]error, len(set.Objects))
+	var group errgroup.Group
+	group.SetLimit(1)
+	if set.Together {
+		group.SetLimit(atOnce)
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	for i, o := range set.Objects {
+		group.Go(func() error {
+			errs[i] = a.one(ctx, set, o)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	return a.prune(ctx, set)
 }
+
+// atOnce bounds the objects of one set that are applied at once.
+const atOnce = 4
 
 func (a *Applier) one(ctx context.Context, set Set, o client.Object) error {
 	u, err := a.desired(set, o)

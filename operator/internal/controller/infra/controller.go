@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -92,8 +93,8 @@ func again(renewing plan.Reason, left time.Duration) error {
 	return outcome.Waiting{Reason: renewing.Reason, Message: renewing.Message, After: left}
 }
 
-// childKinds in the order in which a change is brought in: a listener before
-// the answer that leads to it, the answer before the lease that names it.
+// childKinds in the order in which another network is brought in: a listener
+// before the answer that leads to it, the answer before the lease that names it.
 var childKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.KindProxyServer),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.KindDNSServer),
@@ -112,11 +113,16 @@ func rank(o client.Object) int {
 }
 
 // apply writes the children that the plan applies and deletes those that it
-// deletes; the others stay as they are.
+// deletes; the others stay as they are. Where the addresses stay what they are none
+// waits for another: each agent brings its part in when it has it, and a big child
+// takes the API server a while.
 func (c *Controller) apply(ctx context.Context, infra *v1alpha1.Infra, p plan.Plan) error {
 	objects := render.Children(infra, p)
 	slices.SortStableFunc(objects, func(a, b render.Object) int { return rank(a) - rank(b) })
-	set := apply.Set{Owner: infra, Identity: render.InfraIdentity(infra)}
+	set := apply.Set{
+		Owner: infra, Identity: render.InfraIdentity(infra),
+		Together: infra.Status.Network != nil && reflect.DeepEqual(infra.Status.Network, p.Network),
+	}
 	for _, o := range objects {
 		set.Objects = append(set.Objects, o)
 	}
