@@ -22,6 +22,7 @@ const (
 	WorkerIP   = "192.0.2.101"
 	OtherIP    = "192.0.2.150" // a worker of another cluster
 	StrangerIP = "203.0.113.9"
+	FarIP      = "198.51.100.77" // a stranger too
 	ClientIP   = "10.128.0.7"
 	UpstreamIP = "10.128.0.53"
 )
@@ -104,7 +105,7 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	}{
 		{&r.Server, "dns", "vlan", lab.Link{Device: "net1", Addresses: prefixes(ServerIP + "/24")}},
 		{&r.Server, "dns", "pods", lab.Link{Device: "eth0", Addresses: prefixes(PodIP + "/24")}},
-		{&r.VM, "vm", "vlan", lab.Link{Device: "eth0", Addresses: prefixes(WorkerIP+"/24", OtherIP+"/24", StrangerIP+"/32")}},
+		{&r.VM, "vm", "vlan", lab.Link{Device: "eth0", Addresses: prefixes(WorkerIP+"/24", OtherIP+"/24", StrangerIP+"/32", FarIP+"/32")}},
 		{&r.Pod, "pod", "pods", lab.Link{Device: "eth0", Addresses: prefixes(ClientIP + "/24")}},
 		{&r.Node, "node", "pods", lab.Link{Device: "eth0", Addresses: prefixes(UpstreamIP + "/24")}},
 	} {
