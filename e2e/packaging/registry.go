@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -50,17 +51,19 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 // Close stops it.
 func (r *Registry) Close() { _ = r.server.Close() }
 
-// push puts an image or an index into a registry, by its digest and by tag.
+// push puts an image or an index into a registry, by its digest and by tag. It logs
+// in as the configuration of docker or podman says.
 func push(ctx context.Context, repository, tag string, what remote.Taggable) error {
-	reference, err := name.NewTag(repository+":"+tag, name.Insecure)
+	reference, err := name.NewTag(repository + ":" + tag)
 	if err != nil {
 		return fmt.Errorf("reading an image's name: %w", err)
 	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	switch image := what.(type) {
 	case v1.Image:
-		err = remote.Write(reference, image, remote.WithContext(ctx))
+		err = remote.Write(reference, image, options...)
 	case v1.ImageIndex:
-		err = remote.WriteIndex(reference, image, remote.WithContext(ctx))
+		err = remote.WriteIndex(reference, image, options...)
 	default:
 		err = fmt.Errorf("%T is no image", what)
 	}
