@@ -49,6 +49,7 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 	if dir == "" {
 		dir, err = os.MkdirTemp("/tmp", "oooi-e2e-") //nolint:usetesting // a killed test leaves it, and e2e-down finds it by name
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = os.Remove(dir) }) // where nothing was made, for Down removes all else
 	}
 	l := &lab{
 		progress: node.NewProgress(os.Stdout, name),
