@@ -3,14 +3,17 @@ package oooi
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,15 +252,34 @@ func TestChangesLoseNoQuery(t *testing.T) {
 	wg.Wait()
 }
 
+// statuses is an API server that takes every status; it returns a kubeconfig and
+// the newest one.
+func statuses(t *testing.T) (kubeconfig string, newest *atomic.Value) {
+	t.Helper()
+	newest = new(atomic.Value)
+	newest.Store("")
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		newest.Store(string(body))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(api.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, api.URL), 0o600))
+	return kubeconfig, newest
+}
+
 // Case C28: upstreams that point back. The process stays up, owned names are
-// answered, foreign ones fail at once.
+// answered, foreign ones fail at once, and the status names the upstream.
 func TestUpstreamsThatPointBack(t *testing.T) {
-	for _, tc := range []struct{ name, upstream, conf, problem string }{
-		{"the node lists our own Service", "resolv.conf", "nameserver 172.30.20.2\n", ReasonUpstreamIsSelf},
-		{"the node lists loopback", "resolv.conf", "nameserver 127.0.0.1\n", ReasonUpstreamIsSelf},
-		{"the node lists our address", "resolv.conf", "nameserver " + loopVLAN + "\n", ReasonUpstreamIsSelf},
-		{"the node lists nothing", "resolv.conf", "", ReasonNoUpstreams},
-		{"the user names our address", loopVLAN, "", ReasonUpstreamIsSelf},
+	for _, tc := range []struct{ name, upstream, conf, problem, says string }{
+		{"the node lists our own Service", "resolv.conf", "nameserver 172.30.20.2\n", ReasonUpstreamIsSelf, "upstream 172.30.20.2:53 of resolv.conf is this DNS server itself or loopback"},
+		{"the node lists loopback", "resolv.conf", "nameserver 127.0.0.1\n", ReasonUpstreamIsSelf, "upstream 127.0.0.1:53 of resolv.conf is this DNS server itself or loopback"},
+		{"the node lists our address", "resolv.conf", "nameserver " + loopVLAN + "\n", ReasonUpstreamIsSelf, "upstream " + loopVLAN + ":53 of resolv.conf is"},
+		{"the node lists nothing", "resolv.conf", "", ReasonNoUpstreams, "none of the upstreams can be used"},
+		{"the user names our address", loopVLAN, "", ReasonUpstreamIsSelf, "upstream " + loopVLAN + ":53 is this DNS server itself or loopback"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -268,7 +290,11 @@ func TestUpstreamsThatPointBack(t *testing.T) {
 			snapshotFile(t, file, "127.9.0.4", 1)
 			rewrite(t, file, `"upstreams": []`, `"ownAddresses": ["172.30.20.2"], "upstreams": ["`+tc.upstream+`"]`)
 			environment(t, file)
+			kubeconfig, status := statuses(t)
+			t.Setenv("OOOI_CHILD", "ns/dns")
+			t.Setenv("OOOI_KUBECONFIG", kubeconfig)
 			s := start(t, Corefile)
+			require.Eventually(t, func() bool { return strings.Contains(status.Load().(string), tc.says) }, 30*time.Second, 20*time.Millisecond)
 			require.Equal(t, "NOERROR 127.9.0.4", sum(s.exchange(t, "udp", loopWorker, loopVLAN, query("api.d.test.", dns.TypeA))))
 			began := time.Now()
 			require.Equal(t, "REFUSED", sum(s.exchange(t, "udp", loopWorker, loopVLAN, query("example.org.", dns.TypeA))))
