@@ -86,7 +86,7 @@ func TestAChangeOfTheResourceReachesEnvoyAndItsAnswerTheStatus(t *testing.T) {
 	before, began := c.resource().Status.Agent, time.Now()
 
 	require.NoError(t, c.Patch(t.Context(), Operation{Op: "add", Path: "/spec/backends/-", Value: extra}))
-	c.shows(40*time.Second, "Envoy's refusal is in the status", func(r Resource) bool {
+	c.shows(30*time.Second, "Envoy's refusal is in the status", func(r Resource) bool {
 		a := r.Status.Agent
 		return len(a.Problems) == 1 && a.Problems[0].Reason == "ConfigRejected" && strings.Contains(a.Problems[0].Message, "Address already in use")
 	})
@@ -94,7 +94,7 @@ func TestAChangeOfTheResourceReachesEnvoyAndItsAnswerTheStatus(t *testing.T) {
 	require.Equal(t, before.AcceptedVersion, refused.AcceptedVersion, "the last good version is named")
 	require.NotEqual(t, before.ObservedVersion, refused.ObservedVersion)
 	require.LessOrEqual(t, len(refused.Problems[0].Message), 1100, "the end of Envoy's words")
-	c.shows(40*time.Second, "the operator has made a condition of it", func(r Resource) bool {
+	c.shows(30*time.Second, "the operator has made a condition of it", func(r Resource) bool {
 		for _, cond := range r.Status.Conditions {
 			if cond.Reason == "ConfigRejected" && cond.Status != "True" && strings.Contains(cond.Message, "Address already in use") {
 				return true
