@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -19,5 +20,8 @@ func TestEachFaultStillApplies(t *testing.T) {
 		check.Dir = "../.."
 		out, err := check.CombinedOutput()
 		require.NoError(t, err, "%s: make the fault anew: %s", patch, out)
+		text, err := os.ReadFile(patch)
+		require.NoError(t, err)
+		require.Regexp(t, `^[^\n]+\.\nIn: \S+\nSays: [^\n]+\n\ndiff `, string(text), "%s: what is wrong, where it is seen, and in which words", patch)
 	}
 }
