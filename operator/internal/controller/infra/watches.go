@@ -37,7 +37,7 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Unhurried, ofAttachment), builder.WithPredicates(attachmentChanged(true))).
 		Watches(&v1alpha1.InfraClusterAttachment{}, c.Gatherer.Handler(coalesce.Unhurried, c.nearAttachment), builder.WithPredicates(attachmentClaimsChanged())).
 		Watches(&v1alpha1.DHCPServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(func(o client.Object) any {
-			return bindingsOf(o)
+			return leasesOf(o)
 		}))).
 		Watches(&v1alpha1.DNSServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(nothing))).
 		Watches(&v1alpha1.ProxyServer{}, c.Gatherer.Handler(coalesce.Unhurried, ofChild), builder.WithPredicates(childChanged(nothing))).
@@ -59,12 +59,14 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 
 func nothing(client.Object) any { return nil }
 
-func bindingsOf(o client.Object) any {
+// leasesOf is what the plan takes from a DHCP server: who has which address, and how
+// many are left.
+func leasesOf(o client.Object) any {
 	d, ok := o.(*v1alpha1.DHCPServer)
 	if !ok || d.Status.Agent == nil {
 		return nil
 	}
-	return d.Status.Agent.Bindings
+	return []any{d.Status.Agent.Bindings, d.Status.Agent.Pool}
 }
 
 func (c *Controller) every(ctx context.Context) []reconcile.Request {
