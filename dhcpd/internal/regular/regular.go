@@ -3,7 +3,7 @@
 // It refuses to wait: a pipe, a device and a directory are errors, whatever lay
 // at the path before, and so is a file that is larger than its reader can use.
 //
-// Invariant: what is returned is at most as long as the limit.
+// Invariant: what is returned is the whole file, and at most as long as the limit.
 package regular
 
 import (
@@ -28,7 +28,18 @@ func Read(path string, limit int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file (%s)", path, info.Mode())
 	case info.Size() > limit:
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+		return nil, tooLarge(path, limit)
 	}
-	return io.ReadAll(io.LimitReader(file, limit))
+	b, err := io.ReadAll(io.LimitReader(file, limit+1)) // it may have grown since
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > limit:
+		return nil, tooLarge(path, limit)
+	}
+	return b, nil
+}
+
+func tooLarge(path string, limit int64) error {
+	return fmt.Errorf("%s is larger than %d bytes", path, limit)
 }
