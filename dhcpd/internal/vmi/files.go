@@ -40,39 +40,46 @@ type Files struct {
 // Run calls set with an index of the directory's machines now and whenever the
 // files or the configuration change, until ctx ends.
 func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(*Index)) error {
-	r := newReader(f)
+	t := time.NewTicker(filePoll)
+	defer t.Stop()
+	return newReader(f).run(ctx, t.C, configs, set)
+}
+
+func (r *reader) run(ctx context.Context, ticks <-chan time.Time, configs <-chan *config.Config, set func(*Index)) error {
 	var cfg *config.Config
 	const never = "never"
 	last := never
-	t := time.NewTicker(filePoll)
-	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case cfg = <-configs:
 			last = never
-		case <-t.C:
+		case <-ticks:
 		}
 		if cfg == nil {
 			continue
 		}
-		mark, err := f.mark()
+		mark, err := r.mark()
 		if err != nil {
-			mark = "error: " + err.Error()
+			mark = failed(err)
 		}
-		if mark == last {
+		if mark == last && !r.healed() {
 			continue
 		}
 		last = mark
 		x, err := r.index(cfg)
 		if err != nil {
-			f.Log.Error("virtual machines cannot be read", "err", err)
+			last = failed(err)
+			r.Log.Error("virtual machines cannot be read", "err", err)
 			continue
 		}
 		set(x)
 	}
 }
+
+// failed is the mark of a directory that cannot be listed.
+func failed(err error) string { return "error: " + err.Error() }
 
 // paths lists the files in order.
 func (f Files) paths() ([]string, error) {
@@ -109,12 +116,26 @@ func (f Files) mark() (string, error) {
 // reader makes indexes of a directory.
 type reader struct {
 	Files
+	read func(path string, limit int64) ([]byte, error)
 	good map[string][]byte // what each file said when it could be read last
 	said map[string]string // what is wrong with a file
+	shut map[string]string // of those, what could not even be read
 }
 
 func newReader(f Files) *reader {
-	return &reader{Files: f, good: map[string][]byte{}, said: map[string]string{}}
+	return &reader{Files: f, read: regular.Read, good: map[string][]byte{}, said: map[string]string{}}
+}
+
+// healed says whether a file that could not be read can be now, or fails in
+// another way. Nothing that mark sees has to change for that: a disk works
+// again, or the file has another owner.
+func (r *reader) healed() bool {
+	for p, said := range r.shut {
+		if _, err := r.content(p); err == nil || err.Error() != said {
+			return true
+		}
+	}
+	return false
 }
 
 // index reads all files. Of one that cannot be read the last good content
@@ -128,10 +149,13 @@ func (r *reader) index(cfg *config.Config) (*Index, error) {
 	var machines []machine
 	var unreadable []string
 	whole := map[string]bool{"*": true}
-	good, said := map[string][]byte{}, map[string]string{}
+	good, said, shut := map[string][]byte{}, map[string]string{}, map[string]string{}
 	for _, p := range paths {
-		b, m, err := readMachines(p, flt)
+		b, m, err := r.machines(p, flt)
 		if err != nil {
+			if b == nil {
+				shut[p] = err.Error()
+			}
 			if said[p] = err.Error(); said[p] != r.said[p] {
 				r.Log.Error("machines of a file cannot be read; what it said last counts", "err", err)
 			}
@@ -144,7 +168,7 @@ func (r *reader) index(cfg *config.Config) (*Index, error) {
 		}
 		good[p], machines = b, append(machines, m...)
 	}
-	r.good, r.said = good, said
+	r.good, r.said, r.shut = good, said, shut
 	if n := cfg.Namespaces; len(n) > 0 && n[0] != "*" {
 		machines = slices.DeleteFunc(machines, func(m machine) bool { return !slices.Contains(n, m.namespace) })
 	}
@@ -153,16 +177,26 @@ func (r *reader) index(cfg *config.Config) (*Index, error) {
 	return x, nil
 }
 
-func readMachines(path string, flt filter) ([]byte, []machine, error) {
-	b, err := regular.Read(path, maxFile)
+// machines reads one file. With an error it returns what is in it, if that
+// could be read.
+func (r *reader) machines(path string, flt filter) ([]byte, []machine, error) {
+	b, err := r.content(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading machines: %w", err)
+		return nil, nil, err
 	}
 	m, err := flt.parse(b)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parsing %s: %w", path, err)
+		return b, nil, fmt.Errorf("parsing %s: %w", path, err)
 	}
 	return b, m, nil
+}
+
+func (r *reader) content(path string) ([]byte, error) {
+	b, err := r.read(path, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading machines: %w", err)
+	}
+	return b, nil
 }
 
 // parse reads the documents of one file, or one `kind: List`.

@@ -2,15 +2,19 @@ package vmi
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/densityops/oooi/dhcpd/internal/config"
 	"github.com/densityops/oooi/dhcpd/internal/lease"
 )
 
@@ -89,4 +93,44 @@ func TestAFileThatCannotBeReadHarmsNoOther(t *testing.T) {
 			})
 		}
 	}
+}
+
+// behaviour C3: a file that heals is read again, though nothing about it has
+// changed; as long as it does not, it is logged once.
+func TestAFileThatHealsIsReadAgain(t *testing.T) {
+	cfg := fixture()
+	cfg.Namespaces = []string{"ns"}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(vmi("ns", "multus: {networkName: default/vlan100}", "")), 0o600))
+	var out bytes.Buffer
+	r := newReader(Files{Dir: dir, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	read := r.read
+	var fault atomic.Uintptr
+	r.read = func(path string, limit int64) ([]byte, error) {
+		if e := syscall.Errno(fault.Load()); e != 0 {
+			return nil, e
+		}
+		return read(path, limit)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ticks, configs, done := make(chan time.Time), make(chan *config.Config), make(chan error)
+	var got []*Index
+	go func() { done <- r.run(ctx, ticks, configs, func(x *Index) { got = append(got, x) }) }()
+	fault.Store(uintptr(syscall.EIO))
+	configs <- cfg
+	for _, e := range []syscall.Errno{syscall.EIO, syscall.EACCES, 0} {
+		fault.Store(uintptr(e))
+		for range 3 { // with the third taken, the second is done with
+			ticks <- time.Time{}
+		}
+	}
+	cancel()
+	require.NoError(t, <-done)
+	require.Len(t, got, 3, "told only when something has changed")
+	require.Contains(t, got[0].Unreadable()[0], syscall.EIO.Error())
+	require.Contains(t, got[1].Unreadable()[0], syscall.EACCES.Error())
+	require.Empty(t, got[2].Unreadable())
+	require.Len(t, got[2].VMs(mac(1)), 1)
+	require.Equal(t, 2, strings.Count(out.String(), "level=ERROR"), out.String())
 }
