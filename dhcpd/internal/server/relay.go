@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,42 +38,59 @@ func (h *hop) stations(now time.Time) int {
 	return len(h.macs)
 }
 
-// answered notes that a station says it is a next hop.
+// sole says whether one station alone answers, and it is this one.
+func (h *hop) sole(mac lease.MAC, now time.Time) bool {
+	if h == nil || h.stations(now) != 1 {
+		return false
+	}
+	_, ok := h.macs[mac]
+	return ok
+}
+
+// answered notes that a station says it is a next hop. Those that find no room
+// change nothing: nobody is believed already.
 func (s *Server) answered(ip netip.Addr, mac lease.MAC, now time.Time) {
-	for _, h := range s.hops {
+	for relay, h := range s.hops {
 		if h.ip != ip {
 			continue
 		}
-		if _, ok := h.macs[mac]; ok || len(h.macs) < maxHopMACs {
+		if _, ok := h.macs[mac]; ok || h.stations(now) < maxHopMACs {
 			h.macs[mac] = now
 		}
+		if len(h.macs) > 1 && s.watch.ambiguous.note(relay, relay.String(), now) {
+			s.warn("ambiguous", now, "several stations answer for the next hop to a relay",
+				"relay", relay.String(), "ip", ip.String(), "macs", h.names())
+		}
 	}
+}
+
+func (h *hop) names() string {
+	var out []string
+	for m := range h.macs {
+		out = append(out, m.String())
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 // genuine says whether the station that has sent a frame may say what is in it:
 // a client for itself, and a relay for others.
 //
-// The frames of a relay on the link are its own. Those of a relay behind a
-// router may come from any router, but from no client of ours. What takes an
-// address from a client must come from the one station that answers for the next
-// hop: RFC 2131 section 4.4.4 has a RELEASE sent to us alone, so that only a relay
-// with an address of ours (RFC 5107) or one that overhears it passes it on.
+// The one station that answers for the next hop to a relay may speak for it, and
+// so may any station that is no client of ours: routers take several ways, and
+// those that share an address answer ARP for it with another hardware address
+// than they send from (RFC 5798 section 8.1.2). So what a relay says is not lost
+// when others answer in its place. What takes an address from a client must come
+// from the one station that answers: RFC 2131 section 4.4.4 has a RELEASE sent to
+// us alone, so that only a relay with an address of ours (RFC 5107) or one that
+// overhears it passes it on.
 func (s *Server) genuine(m *dhcp.Message, from lease.MAC, now time.Time) bool {
-	if !m.Relayed() {
-		return m.MAC == from
-	}
-	h := s.hops[m.GIAddr]
-	n, its := 0, false
-	if h != nil {
-		n = h.stations(now)
-		_, its = h.macs[from]
-	}
 	switch {
-	case m.Type == dhcp.Release, m.Type == dhcp.Decline:
-		return its && n == 1
-	case its:
+	case !m.Relayed():
+		return m.MAC == from
+	case s.hops[m.GIAddr].sole(from, now):
 		return true
-	case n > 0 && h.ip == m.GIAddr:
+	case m.Type == dhcp.Release, m.Type == dhcp.Decline:
 		return false
 	}
 	return !s.isMachine(from) && !s.table.Knows(from)
@@ -123,6 +141,7 @@ func (s *Server) setHops(lost []string, next map[netip.Addr]netip.Addr) (ask []n
 		}
 	}
 	s.hops = hops
+	s.watch.ambiguous.keep(func(relay netip.Addr) bool { return hops[relay] != nil })
 	s.relays.Store(len(hops) > 0)
 	return ask
 }
@@ -134,5 +153,15 @@ func lostRelays(lost []string) config.Problem {
 		Message: "no route by the network's own device to the relays " + strings.Join(lost, ", ") +
 			", so their clients get no answer; add one to the NetworkAttachmentDefinition's ipam, as " +
 			`"routes": [{"dst": "` + lost[0] + `/32", "gw": "ROUTER"}]`,
+	}
+}
+
+// ambiguousRelays is the problem of relays for whose next hop several stations
+// answer.
+func ambiguousRelays(relays string) config.Problem {
+	return config.Problem{
+		Reason: "RelayAmbiguous",
+		Message: "several stations answer ARP for the next hop to these relays, so none is believed to be it, " +
+			"and RELEASE and DECLINE through them are dropped: " + relays,
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,11 @@ func (s *sightings[K]) note(who K, what string, now time.Time) bool {
 	}
 	s.of[who] = sighting{what: what, since: now, last: now}
 	return !ok
+}
+
+// keep forgets all others.
+func (s *sightings[K]) keep(ok func(who K) bool) {
+	maps.DeleteFunc(s.of, func(who K, _ sighting) bool { return !ok(who) })
 }
 
 func (s *sightings[K]) oldest() (who K) {

@@ -29,12 +29,13 @@ var errSpoofed = errors.New("frame and message have different hardware addresses
 
 // watch remembers what was seen on the VLAN that a person should know.
 type watch struct {
-	servers  sightings[lease.MAC]  // other DHCP servers
-	chosen   sightings[netip.Addr] // those that clients say they have chosen
-	owners   sightings[lease.MAC]  // other stations with our address
-	declines sightings[lease.MAC]  // machines whose addresses were declined
-	liars    sightings[lease.MAC]  // stations that answer for every address
-	lost     []string              // relays that no route leads to
+	servers   sightings[lease.MAC]  // other DHCP servers
+	chosen    sightings[netip.Addr] // those that clients say they have chosen
+	owners    sightings[lease.MAC]  // other stations with our address
+	declines  sightings[lease.MAC]  // machines whose addresses were declined
+	liars     sightings[lease.MAC]  // stations that answer for every address
+	ambiguous sightings[netip.Addr] // relays with several stations for their next hop
+	lost      []string              // relays that no route leads to
 }
 
 // foreign notices a message that only servers send.
@@ -75,6 +76,9 @@ func (s *Server) Problems() []config.Problem {
 	}
 	if len(s.watch.lost) > 0 {
 		out = append(out, lostRelays(s.watch.lost))
+	}
+	if l := listed(s.watch.ambiguous.recent(now, remember)); l != "" {
+		out = append(out, ambiguousRelays(l))
 	}
 	if s.opts.Journal != nil && s.opts.Journal.Err() != nil {
 		add("JournalUnwritable", "leases cannot be stored, so new clients get no address; known ones are served")
