@@ -50,6 +50,7 @@ type App struct {
 	kinds    *kinds.Registry
 	rollouts *workload.Rollouts
 	api      *reach.Server
+	term     *lead.Term
 	lock     resourcelock.Interface // nil: nobody is asked who leads
 	life     *lead.Life
 }
@@ -171,9 +172,10 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	if err := infras.Setup(mgr, a.kinds, again.channel(3)); err != nil {
 		return fmt.Errorf("setting up the Infra controller: %w", err)
 	}
+	clusters := hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), o.DialHosted).Through(a.term.Now)
 	attachments := &attachment.Controller{
 		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now,
-		Apps: ingress.New(hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), o.DialHosted), mgr.GetAPIReader(), time.Now),
+		Apps: ingress.New(clusters, mgr.GetAPIReader(), time.Now),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)
 		},

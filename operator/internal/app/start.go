@@ -84,8 +84,9 @@ func loadConfig(o Options) (*rest.Config, error) {
 }
 
 // connect makes what lies between the operator and its API server: requests wait
-// while it is away, and writes until this replica is sure to lead. The config that
-// it gives is for everything but the leader's lock. again is called when the API
+// while it is away, and writes until this replica is sure to lead (those to hosted
+// clusters, which are none of its, are refused in doubt: a.term). The config that it
+// gives is for everything but the leader's lock. again is called when the API
 // server is back, or this replica is sure again.
 func (a *App) connect(ctx context.Context, config *rest.Config, again func()) (*rest.Config, error) {
 	o := a.options
@@ -97,6 +98,7 @@ func (a *App) connect(ctx context.Context, config *rest.Config, again func()) (*
 		return nil, err
 	}
 	term := lead.NewTerm()
+	a.term = term
 	switch o.LeaderElect {
 	case LeaderLease:
 		if a.lock, err = lead.NewLease(config, o.Namespace, leaderLock, term, o.Logger); err != nil {

@@ -5,6 +5,7 @@
 // operator in a namespace that others may write to, and this process would run
 // its plugins, read its files and follow its proxies. The server's address is
 // always the control plane's own Service. Answers are bounded in time and size,
-// and a redirect is not followed. Invariant: no credential is sent anywhere but
+// and a redirect is not followed. What else holds a request back, as the leader's gate does, holds back
+// these too (Through). Invariant: no credential is sent anywhere but
 // to that Service.
 package hosted

@@ -64,6 +64,7 @@ type Clients struct {
 	secrets client.Reader
 	scheme  *runtime.Scheme
 	dial    Dialer
+	through func(http.RoundTripper) http.RoundTripper
 
 	mu    sync.Mutex
 	known map[Target]entry // guarded by mu
@@ -76,7 +77,17 @@ type entry struct {
 
 // New makes Clients. secrets reads single Secrets from the API server.
 func New(secrets client.Reader, scheme *runtime.Scheme, dial Dialer) *Clients {
-	return &Clients{secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{}}
+	return &Clients{
+		secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{},
+		through: func(next http.RoundTripper) http.RoundTripper { return next },
+	}
+}
+
+// Through makes all requests to hosted clusters pass through what wrap gives, and
+// returns c. To be called before For.
+func (c *Clients) Through(wrap func(http.RoundTripper) http.RoundTripper) *Clients {
+	c.through = wrap
+	return c
 }
 
 // For gives a client of the hosted cluster. The Secret is read on each call,
@@ -144,7 +155,7 @@ func (c *Clients) build(t Target, secret string, raw []byte) (client.Client, err
 	config.Dial = c.dial
 	// The environment's proxy is the management cluster's business.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return c.through(bounded{next}) })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, outcome.Invalid{

@@ -28,6 +28,7 @@ import (
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/hosted"
+	"github.com/densityops/oooi/operator/internal/lead"
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
@@ -136,6 +137,44 @@ func TestTheServiceIsDialledWhateverTheKubeconfigSays(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "n"}, node()))
 	require.Equal(t, "kube-apiserver.clusters-a.svc:6443", *s.dialed.Load())
 	require.Equal(t, "Bearer tok-1", *s.auth.Load())
+}
+
+// hazard 214: what holds back the writes of who may not lead any more holds back
+// those to hosted clusters, and nothing else.
+func TestWhoIsNotSureToLeadWritesNothing(t *testing.T) {
+	s := newStand(t)
+	written := &atomic.Int32{}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			written.Add(1)
+		}
+		serveNodes(w, r)
+	})
+	s.handle.Store(&handler)
+	clients, _ := s.clients(secret("admin-kubeconfig", s.kubeconfig(unchanged)))
+	term := lead.NewTerm()
+	c, err := clients.Through(term.Now).For(t.Context(), target)
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		name   string
+		happen func()
+		want   error
+	}{
+		{"it leads", func() { term.Renewed(time.Now()) }, nil},
+		{"it has not renewed its lock", func() { term.Renewed(time.Now().Add(-lead.Window)) }, lead.ErrUnsure},
+		{"it has renewed it again", func() { term.Renewed(time.Now()) }, nil},
+		{"another one leads", term.End, lead.ErrUnsure},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.happen()
+			written.Store(0)
+			require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "n"}, node()))
+			require.ErrorIs(t, c.Update(t.Context(), node()), tc.want)
+			require.ErrorIs(t, c.Delete(t.Context(), node()), tc.want)
+			require.Equal(t, tc.want == nil, written.Load() == 2)
+			require.Equal(t, tc.want != nil, written.Load() == 0)
+		})
+	}
 }
 
 // hazard 25: a rotation is followed, and an unchanged Secret gives the same client.

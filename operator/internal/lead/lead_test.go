@@ -290,12 +290,55 @@ func TestOnlyWritesWait(t *testing.T) {
 		pass(Window)
 		require.NoError(t, <-send(http.MethodGet, "/x"))
 		require.NoError(t, <-send(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews"))
-		waits := send(http.MethodPatch, "/x")
+		waiting := map[string]<-chan error{}
+		for _, tc := range []struct{ name, method, path string }{
+			{"an object", http.MethodPatch, "/x"},
+			{"an object that is called as a question is", http.MethodPatch, "/api/v1/namespaces/previews"},
+			{"an Infra that is called as one", http.MethodPatch, "/apis/hostedcluster.densityops.com/v1alpha1/namespaces/a/infras/tokenreviews"},
+			{"a new object of a kind that sounds like a question", http.MethodPost, "/apis/example.com/v1/namespaces/a/previews"},
+		} {
+			waiting[tc.name] = send(tc.method, tc.path)
+		}
 		pass(time.Hour)
-		require.Empty(t, waits)
+		for name, waits := range waiting {
+			require.Empty(t, waits, name)
+		}
 		term.Renewed(time.Now())
-		require.NoError(t, <-waits)
-		require.Equal(t, int32(5), sent.n.Load())
+		for _, waits := range waiting {
+			require.NoError(t, <-waits)
+		}
+		require.Equal(t, int32(8), sent.n.Load())
+	})
+}
+
+// What goes to another API server does not wait: by the time that this replica is
+// sure again, what it was made of may be out of date.
+func TestWritesElsewhereFailInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, sent := NewTerm(), &count{}
+		gate := term.Now(sent)
+		send := func(method string) error {
+			r, err := http.NewRequestWithContext(t.Context(), method, "https://hosted.example.com/x", http.NoBody)
+			require.NoError(t, err)
+			resp, err := gate.RoundTrip(r)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			return err
+		}
+		require.NoError(t, send(http.MethodPatch), "before there is a term")
+		term.Renewed(time.Now())
+		require.NoError(t, send(http.MethodPatch))
+		pass(Window)
+		require.NoError(t, send(http.MethodGet))
+		require.ErrorIs(t, send(http.MethodPatch), ErrUnsure)
+		term.Renewed(time.Now())
+		require.NoError(t, send(http.MethodPatch))
+		term.End()
+		require.ErrorIs(t, send(http.MethodPatch), ErrUnsure)
+		term.Renewed(time.Now())
+		require.ErrorIs(t, send(http.MethodPatch), ErrUnsure, "an end is for good")
+		require.Equal(t, int32(4), sent.n.Load())
 	})
 }
 

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+	"path"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,13 +20,16 @@ const (
 	Retry    = 2 * time.Second
 )
 
-var errStopping = errors.New("the operator stops and is not sure to be the leader")
+// ErrUnsure is what a write ends with that this replica may not send.
+var ErrUnsure = errors.New("this replica is not sure to be the leader")
+
+var errStopping = fmt.Errorf("the operator stops: %w", ErrUnsure)
 
 // Term is the time that this replica may write as the leader.
 type Term struct {
 	mu      sync.Mutex
 	begun   bool          // guarded by mu
-	ended   bool          // guarded by mu
+	ended   bool          // guarded by mu; for good
 	until   time.Time     // guarded by mu
 	renewed chan struct{} // guarded by mu; closed by the next renewal
 	resumed []func()      // guarded by mu
@@ -54,7 +58,11 @@ func (t *Term) renew(at time.Time) []func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lapsed := t.begun && !time.Now().Before(t.until)
-	t.begun, t.until = true, at.Add(Window)
+	t.begun = true
+	if t.ended {
+		return nil
+	}
+	t.until = at.Add(Window)
 	close(t.renewed)
 	t.renewed = make(chan struct{})
 	if lapsed {
@@ -63,7 +71,15 @@ func (t *Term) renew(at time.Time) []func() {
 	return nil
 }
 
-// End lets nothing through any more, but before a term has begun.
+// hasBegun tells whether the lock was ever ours.
+func (t *Term) hasBegun() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.begun
+}
+
+// End lets nothing through any more, but before a term has begun. No renewal
+// undoes it: what began as the leader then does not know who led meanwhile.
 func (t *Term) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,12 +88,18 @@ func (t *Term) End() {
 	t.renewed = make(chan struct{})
 }
 
+// state gives whether this replica is sure to lead now, whether its term has
+// ended, and what is closed when that may have changed.
+func (t *Term) state() (sure, ended bool, renewed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.begun || time.Now().Before(t.until), t.ended, t.renewed
+}
+
 // Sure waits until this replica is sure to lead.
 func (t *Term) Sure(ctx context.Context) error {
 	for {
-		t.mu.Lock()
-		sure, ended, renewed := !t.begun || time.Now().Before(t.until), t.ended, t.renewed
-		t.mu.Unlock()
+		sure, ended, renewed := t.state()
 		if sure {
 			return nil
 		}
@@ -92,18 +114,32 @@ func (t *Term) Sure(ctx context.Context) error {
 	}
 }
 
-// Through makes requests that write wait until the replica is sure to lead.
-func (t *Term) Through(next http.RoundTripper) http.RoundTripper { return gate{t, next} }
+// sureNow is Sure for those who cannot wait.
+func (t *Term) sureNow(context.Context) error {
+	if sure, _, _ := t.state(); !sure {
+		return ErrUnsure
+	}
+	return nil
+}
+
+// Through makes requests that write wait until the replica is sure to lead. It is
+// for the API server that keeps the lock.
+func (t *Term) Through(next http.RoundTripper) http.RoundTripper { return gate{t.Sure, next} }
+
+// Now makes requests that write fail while the replica is not sure to lead. It is
+// for other API servers: what a write to them is made of was read from the one that
+// keeps the lock, which may say something else by the time that it can be asked.
+func (t *Term) Now(next http.RoundTripper) http.RoundTripper { return gate{t.sureNow, next} }
 
 type gate struct {
-	term *Term
+	open func(context.Context) error
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	if Stores(r) {
-		if err := g.term.Sure(r.Context()); err != nil {
+		if err := g.open(r.Context()); err != nil {
 			if r.Body != nil {
 				err = errors.Join(err, r.Body.Close())
 			}
@@ -116,8 +152,17 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 // Stores tells whether a request writes: a review is a question.
 func Stores(r *http.Request) bool {
 	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		return !strings.HasSuffix(r.URL.Path, "reviews")
+	case http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	case http.MethodPost:
+		return !slices.Contains(reviews(), path.Base(r.URL.Path))
 	}
 	return false
+}
+
+// reviews are the resources that only answer.
+func reviews() []string {
+	return []string{
+		"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "localsubjectaccessreviews", "selfsubjectrulesreviews",
+	}
 }
