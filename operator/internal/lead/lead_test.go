@@ -239,6 +239,7 @@ func TestARefusalIsNoOutage(t *testing.T) {
 			l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
 			_, _, err := l.Get(t.Context())
 			require.NoError(t, err)
+			require.NoError(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}))
 			inner.fail(tc.err)
 			err = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"})
 			require.Equal(t, tc.want, err != nil)
@@ -248,13 +249,50 @@ func TestARefusalIsNoOutage(t *testing.T) {
 
 // A candidate is never told that it leads for want of an answer.
 func TestACandidateDoesNotBecomeLeaderInAnOutage(t *testing.T) {
-	s := &store{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "b"}}
-	inner := &lock{store: s, identity: "a"}
-	l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
-	_, _, err := l.Get(t.Context())
-	require.NoError(t, err)
-	inner.fail(errAway)
-	require.ErrorIs(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}), errAway)
+	for _, tc := range []struct{ name, holder string }{
+		{name: "somebody else holds it", holder: "b"},
+		{name: "nobody holds it"},
+		{name: "holder is already us, never renewed: the answer was lost", holder: "a"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &store{record: &resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder}}
+			inner := &lock{store: s, identity: "a"}
+			l := &Lease{Interface: inner, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
+			_, _, err := l.Get(t.Context())
+			require.NoError(t, err)
+			inner.fail(errAway)
+			ours := resourcelock.LeaderElectionRecord{HolderIdentity: "a"}
+			require.ErrorIs(t, l.Update(t.Context(), ours), errAway)
+			inner.fail(nil)
+			require.NoError(t, l.Update(t.Context(), ours), "it may lead once it is told so")
+			require.True(t, l.term.hasBegun())
+		})
+	}
+}
+
+// That the Lease is another's closes the gate at once, for good, and makes the
+// elector give up even if the Lease is free again before.
+func TestALeaseThatIsAnothersIsLostForGood(t *testing.T) {
+	for _, tc := range []struct{ name, holder string }{
+		{name: "somebody else holds it", holder: "b"},
+		{name: "somebody else has released it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &store{}
+			l := &Lease{Interface: &lock{store: s, identity: "a"}, term: NewTerm(), log: slog.New(slog.DiscardHandler)}
+			ours := resourcelock.LeaderElectionRecord{HolderIdentity: "a"}
+			require.NoError(t, l.Create(t.Context(), ours))
+			require.NoError(t, l.term.Sure(t.Context()))
+			require.NoError(t, (&lock{store: s, identity: "b"}).Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder}))
+			_, _, err := l.Get(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, l.term.Sure(t.Context()), ErrUnsure)
+			require.ErrorIs(t, l.Update(t.Context(), ours), errLost)
+			require.ErrorIs(t, l.Create(t.Context(), ours), errLost)
+			require.NoError(t, l.Update(t.Context(), resourcelock.LeaderElectionRecord{}), "nothing is released")
+			require.Equal(t, tc.holder, s.holder())
+		})
+	}
 }
 
 // count answers every request, and counts.
@@ -391,6 +429,7 @@ func TestALeaderForLifeLooksAfterItsLock(t *testing.T) {
 				require.True(t, sure(t))
 				tc.then(t, c)
 				require.ErrorIs(t, <-done, ErrLockLost)
+				require.False(t, sure(t))
 			})
 		})
 	}

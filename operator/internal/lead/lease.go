@@ -28,8 +28,12 @@ type Lease struct {
 
 	mu     sync.Mutex
 	holder string // guarded by mu; as last read or written
+	lost   bool   // guarded by mu; was ours, and then somebody else's
 	unsure bool   // guarded by mu
 }
+
+// errLost answers the elector until it gives up.
+var errLost = errors.New("somebody else has held the leader's Lease since")
 
 // NewLease makes the lock of a Lease. config must not lead through the Term's gate.
 func NewLease(config *rest.Config, namespace, name string, term *Term, log *slog.Logger) (*Lease, error) {
@@ -57,6 +61,9 @@ func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 
 // Create implements resourcelock.Interface.
 func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.wasLost() {
+		return errLost
+	}
 	asked := time.Now()
 	err := l.Interface.Create(ctx, record)
 	if err == nil {
@@ -71,16 +78,26 @@ func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	if record.HolderIdentity == "" && !ours {
 		return nil // what somebody else holds by now is not ours to release
 	}
+	if l.wasLost() {
+		return errLost
+	}
 	asked := time.Now()
 	err := l.Interface.Update(ctx, record)
 	switch {
 	case err == nil:
 		l.renewed(record.HolderIdentity, asked)
-	case ours && record.HolderIdentity != "" && !answered(err) && !errors.Is(ctx.Err(), context.Canceled):
+	case ours && record.HolderIdentity != "" && l.outage(ctx, err):
 		l.doubt(err)
 		return nil
 	}
 	return err
+}
+
+// outage tells whether a leader is to wait out what its renewal has ended with. A
+// Lease that we have taken without knowing it makes no leader: no term has begun
+// that would hold back its writes.
+func (l *Lease) outage(ctx context.Context, err error) bool {
+	return l.term.hasBegun() && !answered(err) && !errors.Is(ctx.Err(), context.Canceled)
 }
 
 // answered tells whether the API server has said that the Lease is not to be
@@ -100,10 +117,24 @@ func (l *Lease) isOurs() bool {
 	return l.holder == l.Identity()
 }
 
-func (l *Lease) held(holder string) {
+func (l *Lease) wasLost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.lost
+}
+
+// held notes whose the Lease is. Once it has been ours, it ends our term that it is
+// not any more; and even if it were free again, we could not go on from what we
+// know: the elector is to give up.
+func (l *Lease) held(holder string) {
+	lost := holder != l.Identity() && l.term.hasBegun()
+	l.mu.Lock()
 	l.holder = holder
+	l.lost = l.lost || lost
+	l.mu.Unlock()
+	if lost {
+		l.term.End()
+	}
 }
 
 func (l *Lease) renewed(holder string, asked time.Time) {

@@ -101,6 +101,7 @@ func (l *Life) keep(ctx context.Context, direct client.Reader) error {
 		err := l.look(ctx, direct)
 		switch {
 		case errors.Is(err, ErrLockLost):
+			l.term.End()
 			return err
 		case err == nil:
 			l.term.Renewed(asked)
