@@ -4,6 +4,7 @@
 // and a half more, and a process that ends for want of an answer up to five.
 //
 // It refuses to decide what a request means: only a connection that cannot be
-// made or breaks makes the API server count as away, no answer of its own does.
+// made or breaks makes the API server count as away, no answer of its own does,
+// not even that it is not ready (but for Wait, before there is anything to serve).
 // Invariant: while it answers, a request passes without a further one.
 package reach

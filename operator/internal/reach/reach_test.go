@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/densityops/oooi/operator/internal/lead"
 	"github.com/densityops/oooi/operator/internal/reach"
 )
 
@@ -244,4 +246,108 @@ func TestRequestsOutliveAnOutage(t *testing.T) {
 		require.ErrorIs(t, <-waits, errNobody)
 		require.ErrorIs(t, <-send(t, through, http.MethodGet), errNobody)
 	})
+}
+
+// follow starts a Server that follows an API server.
+func follow(t *testing.T, s *server) (*reach.Server, *atomic.Int32) {
+	t.Helper()
+	r, _ := connect(t, s)
+	backs := &atomic.Int32{}
+	r.OnBack(func() { backs.Add(1) })
+	go r.Follow(t.Context())
+	return r, backs
+}
+
+// An API server that says that it is not ready is asked: it may serve all the same.
+func TestAnAnswerIsNoOutage(t *testing.T) {
+	for _, code := range []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answer: always(0, errNobody)}
+				r, backs := follow(t, s)
+				through := r.Through(s)
+				require.ErrorIs(t, <-send(t, through, http.MethodPatch), errNobody)
+				waits := send(t, through, http.MethodPatch)
+				pass(time.Minute)
+				require.Empty(t, waits)
+				s.set(onPath("/readyz", code))
+				back := time.Now()
+				require.NoError(t, <-waits)
+				require.Less(t, time.Since(back), 2*time.Second)
+				synctest.Wait()
+				require.Equal(t, int32(1), backs.Load())
+
+				var once sync.Once
+				s.set(func(path string) (answer int, err error) {
+					if path == "/readyz" {
+						return code, nil
+					}
+					once.Do(func() { err = syscall.ECONNRESET })
+					return http.StatusOK, err
+				})
+				start := time.Now()
+				require.NoError(t, <-send(t, through, http.MethodGet))
+				require.Zero(t, time.Since(start), "one broken connection holds up nothing")
+			})
+		})
+	}
+}
+
+// A read that breaks each time although the API server answers ends with its error,
+// after one more try; not so while outages follow each other.
+func TestAReadIsNotRepeatedWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(path string) (int, error) {
+			if path == "/x" {
+				return 0, syscall.ECONNRESET
+			}
+			return http.StatusOK, nil
+		}}
+		r, backs := follow(t, s)
+		require.ErrorIs(t, <-send(t, r.Through(s), http.MethodGet), syscall.ECONNRESET)
+		sent := slices.DeleteFunc(s.requests(), func(line string) bool { return line != "GET /x" })
+		require.Len(t, sent, 2)
+		require.Zero(t, backs.Load())
+
+		// Each time that it is sent, the API server is away for the next question.
+		var tries, missed int
+		s.set(func(path string) (int, error) {
+			switch {
+			case path == "/x" && tries < 5:
+				tries++
+				missed = 1
+				return 0, syscall.ECONNRESET
+			case path == "/readyz" && missed > 0:
+				missed--
+				return 0, errNobody
+			}
+			return http.StatusOK, nil
+		})
+		require.NoError(t, <-send(t, r.Through(s), http.MethodGet))
+		synctest.Wait()
+		require.Equal(t, int32(5), backs.Load())
+	})
+}
+
+// What was never sent says nothing about the API server.
+func TestWhatIsNotSentIsNoOutage(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+	}{
+		{name: "this replica may not write", err: lead.ErrUnsure},
+		{name: "its certificate is another CA's", err: &tls.CertificateVerificationError{Err: errors.New("unknown authority")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answer: always(0, tc.err)}
+				r, _ := follow(t, s)
+				for _, method := range []string{http.MethodGet, http.MethodPatch} {
+					require.ErrorIs(t, <-send(t, r.Through(s), method), tc.err)
+				}
+				synctest.Wait()
+				require.Equal(t, []string{"GET /x", "PATCH /x"}, s.requests())
+			})
+		})
+	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/densityops/oooi/operator/internal/lead"
 )
 
 // How long one question may take, and how soon the next one follows: every
@@ -30,9 +32,15 @@ type Server struct {
 	suspect chan struct{}
 
 	mu   sync.Mutex
-	away chan struct{} // guarded by mu; closed when it is back, nil while it answers
-	done bool          // guarded by mu; Follow has ended, nothing waits any more
-	back []func()      // guarded by mu
+	away *absence // guarded by mu; nil while it answers
+	done bool     // guarded by mu; Follow has ended, nothing waits any more
+	back []func() // guarded by mu
+}
+
+// absence is a time in which the API server counts as away.
+type absence struct {
+	over chan struct{} // closed when it is back
+	real bool          // an answer was missed; to be read when it is over
 }
 
 // New makes a Server that is asked as config says. Nothing waits before Follow
@@ -69,7 +77,7 @@ func (s *Server) Follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		for _, f := range s.returned() {
+		for _, f := range s.returned(missed) {
 			if missed {
 				f()
 			}
@@ -77,12 +85,14 @@ func (s *Server) Follow(ctx context.Context) {
 	}
 }
 
-// untilBack asks until there is an answer, and says whether one was missed.
+// untilBack asks until there is an answer, whatever it says, and tells whether one
+// was missed. An API server that says that it is not ready may serve all the same:
+// who asks it for something else then hears whether it does.
 func (s *Server) untilBack(ctx context.Context) bool {
 	since, missed := time.Now(), false
 	for {
 		err := s.ready(ctx)
-		if err == nil || ctx.Err() != nil {
+		if _, answered := status(err); err == nil || answered || ctx.Err() != nil {
 			break
 		}
 		if !missed {
@@ -100,10 +110,11 @@ func (s *Server) untilBack(ctx context.Context) bool {
 }
 
 // returned lets go on what waits, and gives what is to be called.
-func (s *Server) returned() []func() {
+func (s *Server) returned(missed bool) []func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.away)
+	s.away.real = missed
+	close(s.away.over)
 	s.away = nil
 	return s.back
 }
@@ -113,7 +124,7 @@ func (s *Server) end() {
 	defer s.mu.Unlock()
 	s.done = true
 	if s.away != nil {
-		close(s.away)
+		close(s.away.over)
 		s.away = nil
 	}
 }
@@ -125,23 +136,24 @@ func (s *Server) lost() {
 	if s.done || s.away != nil {
 		return
 	}
-	s.away = make(chan struct{})
+	s.away = &absence{over: make(chan struct{})}
 	s.suspect <- struct{}{} // room for one, and one is away at a time
 }
 
-// here waits while the API server is away.
-func (s *Server) here(ctx context.Context) error {
+// here waits while the API server is away, and tells whether it really was.
+func (s *Server) here(ctx context.Context) (waited bool, err error) {
 	for {
 		s.mu.Lock()
 		away := s.away
 		s.mu.Unlock()
 		if away == nil {
-			return nil
+			return waited, nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the API server: %w", ctx.Err())
-		case <-away:
+			return waited, fmt.Errorf("waiting for the API server: %w", ctx.Err())
+		case <-away.over:
+			waited = waited || away.real
 		}
 	}
 }
@@ -170,8 +182,8 @@ func pause(ctx context.Context) bool {
 }
 
 // Through makes requests wait while the API server is away. A read whose
-// connection breaks is sent again; a write may have been carried out, so its
-// caller has to know.
+// connection breaks is sent again, once, and once more after each outage; a write
+// may have been carried out, so its caller has to know.
 func (s *Server) Through(next http.RoundTripper) http.RoundTripper { return held{s, next} }
 
 type held struct {
@@ -181,23 +193,33 @@ type held struct {
 
 // RoundTrip implements http.RoundTripper.
 func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
-	for {
-		if err := h.server.here(r.Context()); err != nil {
+	var broken error
+	for sent := 0; ; sent++ {
+		waited, err := h.server.here(r.Context())
+		if err != nil {
 			if r.Body != nil {
 				err = errors.Join(err, r.Body.Close())
 			}
 			return nil, err
 		}
+		if sent > 1 && !waited {
+			return nil, broken
+		}
 		resp, err := h.next.RoundTrip(r)
-		if err == nil || r.Context().Err() != nil || untrusted(err) {
+		if err == nil || r.Context().Err() != nil || unasked(err) {
 			return resp, err
 		}
 		h.server.lost()
 		if r.Method != http.MethodGet || h.server.ended() {
 			return resp, err
 		}
+		broken = err
 	}
 }
+
+// unasked tells whether an error says nothing about the API server: its
+// certificate is not believed, or the request was never sent.
+func unasked(err error) bool { return untrusted(err) || errors.Is(err, lead.ErrUnsure) }
 
 func (s *Server) ended() bool {
 	s.mu.Lock()
