@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -62,18 +61,16 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	ctrl.SetLogger(log)
 	a := &App{options: o}
 	again := newBroadcast(5)
-	config, err := a.connect(ctx, config, func() { again.send(0, 1, 2, 3, 4) })
+	var set *oooimetrics.Set
+	wrote := func(verb, resource string) {
+		if set != nil {
+			set.Wrote(verb, resource)
+		}
+	}
+	config, err := a.connect(ctx, config, wrote, func() { again.send(0, 1, 2, 3, 4) })
 	if err != nil {
 		return nil, err
 	}
-	var set *oooimetrics.Set
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return counted{next: next, wrote: func(verb, resource string) {
-			if set != nil {
-				set.Wrote(verb, resource)
-			}
-		}}
-	})
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err

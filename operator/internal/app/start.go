@@ -86,9 +86,10 @@ func loadConfig(o Options) (*rest.Config, error) {
 // connect makes what lies between the operator and its API server: requests wait
 // while it is away, and writes until this replica is sure to lead (those to hosted
 // clusters, which are none of its, are refused in doubt: a.term). The config that it
-// gives is for everything but the leader's lock. again is called when the API
-// server is back, or this replica is sure again.
-func (a *App) connect(ctx context.Context, config *rest.Config, again func()) (*rest.Config, error) {
+// gives is for everything but the leader's lock. wrote is called for each write that
+// is sent with it; again is called when the API server is back, or this replica is
+// sure again.
+func (a *App) connect(ctx context.Context, config *rest.Config, wrote func(verb, resource string), again func()) (*rest.Config, error) {
 	o := a.options
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
@@ -110,6 +111,7 @@ func (a *App) connect(ctx context.Context, config *rest.Config, again func()) (*
 	case LeaderOff:
 	}
 	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, wrote} })
 	config.Wrap(term.Through)
 	config.Wrap(a.api.Through)
 	a.api.OnBack(again)
