@@ -102,13 +102,10 @@ func follow(t *testing.T, namespace string) *publications {
 	return p
 }
 
-// mirrored is the world of the case before the operator is there: an attachment
-// that has recorded the class-less Service as its own.
-func mirrored(t *testing.T, k *kccm) (*v1alpha1.InfraClusterAttachment, *tenants) {
+// withOLM is a hosted cluster with a worker, OLM and its catalog, and MetalLB's kinds.
+func withOLM(t *testing.T, h testenv.Hosted) *tenants {
 	t.Helper()
 	require.NoError(t, env.Install(t.Context(), append(testenv.All(), testenv.HostedOLM, testenv.MetalLB)...))
-	h := testenv.Hosted{Namespace: "clusters", Name: "example-hcp-a", Workers: []string{"192.0.2.101"}}
-	require.Equal(t, h.ControlPlane(), k.mirror.Namespace)
 	hosts := newTenants(t, h.ControlPlane())
 	worker(t)
 	source := &operatorsv1alpha1.CatalogSource{
@@ -120,6 +117,16 @@ func mirrored(t *testing.T, k *kccm) (*v1alpha1.InfraClusterAttachment, *tenants
 	}
 	env.Must(t, source)
 	t.Cleanup(func() { require.NoError(t, env.Client.Delete(context.WithoutCancel(t.Context()), source)) })
+	return hosts
+}
+
+// mirrored is the world of the case before the operator is there: an attachment
+// that has recorded the class-less Service as its own.
+func mirrored(t *testing.T, k *kccm) (*v1alpha1.InfraClusterAttachment, *tenants) {
+	t.Helper()
+	h := testenv.Hosted{Namespace: "clusters", Name: "example-hcp-a", Workers: []string{"192.0.2.101"}}
+	require.Equal(t, h.ControlPlane(), k.mirror.Namespace)
+	hosts := withOLM(t, h)
 	t.Cleanup(func() { env.Sweep(t, h.Namespace) })
 	env.Must(t, h.Objects()...)
 	env.Must(t, hosts.secret(t, h.ControlPlane()), testenv.NAD(h.Namespace, "vlan"), testenv.Infra(h.Namespace, "vlan", "vlan", 2))
