@@ -95,7 +95,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err := a.serveAgents(ctx, again); err != nil {
 		return nil, err
 	}
-	set = oooimetrics.New(o.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends)
+	set = oooimetrics.New(o.Registry, Version, a.hub.Streams, a.kinds.Missing, a.keeper.Ends, a.mayWrite)
 	if err := a.controllers(set, again); err != nil {
 		return nil, err
 	}
@@ -251,6 +251,9 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// mayWrite tells whether writes are sent now.
+func (a *App) mayWrite() bool { return a.options.LeaderElect == LeaderOff || a.term.Leads() }
 
 // HubAddr is where agents are served, for tests.
 func (a *App) HubAddr() net.Addr { return a.server.Addr() }

@@ -365,9 +365,12 @@ func TestWritesElsewhereFailInDoubt(t *testing.T) {
 			return err
 		}
 		require.NoError(t, send(http.MethodPatch), "before there is a term")
+		require.False(t, term.Leads())
 		term.Renewed(time.Now())
 		require.NoError(t, send(http.MethodPatch))
+		require.True(t, term.Leads())
 		pass(Window)
+		require.False(t, term.Leads())
 		require.NoError(t, send(http.MethodGet))
 		require.ErrorIs(t, send(http.MethodPatch), ErrUnsure)
 		term.Renewed(time.Now())

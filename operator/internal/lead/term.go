@@ -96,6 +96,12 @@ func (t *Term) state() (sure, ended bool, renewed <-chan struct{}) {
 	return !t.begun || time.Now().Before(t.until), t.ended, t.renewed
 }
 
+// Leads tells whether this replica is sure to lead now.
+func (t *Term) Leads() bool {
+	sure, _, _ := t.state()
+	return sure && t.hasBegun()
+}
+
 // Sure waits until this replica is sure to lead.
 func (t *Term) Sure(ctx context.Context) error {
 	for {

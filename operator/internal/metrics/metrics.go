@@ -16,10 +16,10 @@ type Set struct {
 	info      *prometheus.GaugeVec
 }
 
-// New registers the metrics. streams, missing and authorityEnds are asked at each
-// scrape.
+// New registers the metrics. streams, missing, authorityEnds and mayWrite are asked
+// at each scrape.
 func New(reg prometheus.Registerer, version string, streams func() map[string]int, missing func() []string,
-	authorityEnds func() time.Time,
+	authorityEnds func() time.Time, mayWrite func() bool,
 ) *Set {
 	s := &Set{
 		plan: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -37,7 +37,7 @@ func New(reg prometheus.Registerer, version string, streams func() map[string]in
 		}, []string{"version"}),
 	}
 	s.info.WithLabelValues(version).Set(1)
-	reg.MustRegister(s.plan, s.writes, s.reconcile, s.info, &asked{streams: streams, missing: missing, ends: authorityEnds})
+	reg.MustRegister(s.plan, s.writes, s.reconcile, s.info, &asked{streams: streams, missing: missing, ends: authorityEnds, mayWrite: mayWrite})
 	return s
 }
 
@@ -56,6 +56,7 @@ var (
 	streamsDesc = prometheus.NewDesc("oooi_operator_hub_streams", "Open streams of agents by component.", []string{"component"}, nil)
 	missingDesc = prometheus.NewDesc("oooi_operator_kind_missing", "1 for each optional kind that the cluster does not serve.", []string{"kind"}, nil)
 	endsDesc    = prometheus.NewDesc("oooi_operator_hub_certificate_expiry_timestamp_seconds", "When the hub's serving certificate ends.", nil, nil)
+	writeDesc   = prometheus.NewDesc("oooi_operator_may_write", "1 while this replica is sure to lead, so that its writes are sent, else 0.", nil, nil)
 )
 
 // asked are values that others hold.
@@ -63,6 +64,8 @@ type asked struct {
 	streams func() map[string]int
 	missing func() []string
 	ends    func() time.Time
+
+	mayWrite func() bool
 }
 
 // Describe implements prometheus.Collector.
@@ -70,6 +73,7 @@ func (a *asked) Describe(ch chan<- *prometheus.Desc) {
 	ch <- streamsDesc
 	ch <- missingDesc
 	ch <- endsDesc
+	ch <- writeDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -83,4 +87,9 @@ func (a *asked) Collect(ch chan<- prometheus.Metric) {
 	if ends := a.ends(); !ends.IsZero() {
 		ch <- prometheus.MustNewConstMetric(endsDesc, prometheus.GaugeValue, float64(ends.Unix()))
 	}
+	may := 0.0
+	if a.mayWrite() {
+		may = 1
+	}
+	ch <- prometheus.MustNewConstMetric(writeDesc, prometheus.GaugeValue, may)
 }

@@ -21,7 +21,7 @@ func gathered(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	s := metrics.New(registry, "v0.1.0", func() map[string]int { return map[string]int{"dhcp": 2} }, func() []string { return []string{"Machine.cluster.x-k8s.io"} },
-		func() time.Time { return time.Unix(1_800_000_000, 0) })
+		func() time.Time { return time.Unix(1_800_000_000, 0) }, func() bool { return true })
 	s.Planned(3 * time.Millisecond)
 	s.Wrote("PATCH", "infras/status")
 	s.Changed("Infra", "Ready", "ReconciliationSucceeded")
@@ -60,6 +60,7 @@ func TestTheMetricsAreTheDocumentedOnes(t *testing.T) {
 		require.Len(t, labels, len(regexp.MustCompile("[a-z]+").FindAllString(named[name], -1)), name)
 	}
 	require.InDelta(t, 2, families["oooi_operator_hub_streams"].GetMetric()[0].GetGauge().GetValue(), 0)
+	require.InDelta(t, 1, families["oooi_operator_may_write"].GetMetric()[0].GetGauge().GetValue(), 0)
 	require.InDelta(t, 1_800_000_000, families["oooi_operator_hub_certificate_expiry_timestamp_seconds"].GetMetric()[0].GetGauge().GetValue(), 0)
 }
 
@@ -67,7 +68,7 @@ func TestTheMetricsAreTheDocumentedOnes(t *testing.T) {
 func TestNoCertificateHasNoDate(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	metrics.New(registry, "v0.1.0", func() map[string]int { return nil }, func() []string { return nil }, func() time.Time { return time.Time{} })
+	metrics.New(registry, "v0.1.0", func() map[string]int { return nil }, func() []string { return nil }, func() time.Time { return time.Time{} }, func() bool { return false })
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
