@@ -1,10 +1,12 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -51,16 +53,11 @@ func (w *World) replan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status, err := yaml.Marshal(map[string]any{
-		"apiVersion": "hostedcluster.densityops.com/v1alpha1",
-		"kind":       "DHCPServer",
-		"metadata":   map[string]any{"name": w.Network.Infra + "-dhcp", "namespace": w.Network.Namespace},
-		"status":     map[string]any{"agent": map[string]any{"bindings": bindings}},
-	})
+	server, err := w.reported(bindings)
 	if err != nil {
 		return err
 	}
-	if err := w.render(ctx, "plan-2", status); err != nil {
+	if err := w.render(ctx, "plan-2", server); err != nil {
 		return err
 	}
 	for _, p := range w.Pods.all() {
@@ -69,6 +66,26 @@ func (w *World) replan(ctx context.Context) error {
 		}
 	}
 	return each(w.VMs, func(vm *VM) error { return w.inForce(ctx, vm) })
+}
+
+// reported is the first plan's DHCPServer with the status of its agent, as a cluster
+// would have it.
+func (w *World) reported(bindings []binding) ([]byte, error) {
+	children, err := os.ReadFile(filepath.Join(w.Dir, "plan-1", "children.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for document := range bytes.SplitSeq(children, []byte("\n---\n")) {
+		var server map[string]any
+		if err := yaml.Unmarshal(document, &server); err != nil {
+			return nil, fmt.Errorf("reading the first plan: %w", err)
+		}
+		if server["kind"] == "DHCPServer" {
+			server["status"] = map[string]any{"agent": map[string]any{"bindings": bindings}}
+			return yaml.Marshal(server)
+		}
+	}
+	return nil, errors.New("the first plan has no DHCPServer")
 }
 
 // Leases is the command that lists what dhcpd has given, in its pod.
