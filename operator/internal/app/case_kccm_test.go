@@ -116,6 +116,8 @@ func withOLM(t *testing.T, h testenv.Hosted) *tenants {
 		env.Must(t, testenv.NamespaceObject(ns))
 	}
 	env.Must(t, source)
+	// What another test may have left would serve in the place of ours.
+	require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), metalLB("metallb-system"))))
 	t.Cleanup(func() { require.NoError(t, env.Client.Delete(context.WithoutCancel(t.Context()), source)) })
 	return hosts
 }
