@@ -118,7 +118,7 @@ test: test-modules test-e2e ## Every test but the ones on a real cluster (make e
 
 .PHONY: test-modules
 test-modules: $(CONTROL_PLANE) envoy ## Test the four modules in the workspace.
-	@$(TIMED) "testing $(MODULES)" go test -shuffle=on -timeout 20m work
+	@$(TIMED) "testing $(MODULES)" go test -shuffle=on -timeout 30m work
 
 # Real daemons, real clients, real API server; what needs a whole cluster lies in e2e/pods.
 E2E_TESTS = $(shell $(GO_E2E) list ./... | grep -vE '/e2e/(pods|bench)(/|$$)')
@@ -130,7 +130,7 @@ test-e2e: e2e-packages $(CONTROL_PLANE) envoy build ## Contract tests, the demo'
 .PHONY: test-isolated
 test-isolated: $(CONTROL_PLANE) envoy ## Build, vet and test each module alone: no sibling may be imported.
 	@for m in $(MODULES); do \
-		$(TIMED) "$$m alone" env GOWORK=off bash -c "cd $$m && go build ./... && go vet ./... && go test -timeout 20m ./..."; \
+		$(TIMED) "$$m alone" env GOWORK=off bash -c "cd $$m && go build ./... && go vet ./... && go test -timeout 30m ./..."; \
 	done
 
 .PHONY: race
