@@ -68,7 +68,7 @@ func TestEveryGoldenFileIsTakenByEnvoy(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, content, 0o644))
 			// A snapshot with problems is an error of the command, and printed all the same.
 			printed, _ := w.Pod.Exec(t.Context(), lab.Spec{Args: []string{w.manager, "check", "--print", "--pod-ip", PodIP.String(), file}})
-			require.Contains(t, printed, "snapshot sha256:")
+			require.Equal(t, d.Name() == "nothing", printed == "", "the command prints what it makes")
 			boot := w.Path("validate.json")
 			require.NoError(t, os.WriteFile(boot, staticBootstrap(t, printed), 0o644))
 			out, err := w.Pod.Exec(t.Context(), lab.Spec{Args: []string{w.envoy, "--mode", "validate", "-c", boot, "--disable-hot-restart"}})
