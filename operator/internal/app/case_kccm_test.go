@@ -116,8 +116,19 @@ func withOLM(t *testing.T, h testenv.Hosted) *tenants {
 		env.Must(t, testenv.NamespaceObject(ns))
 	}
 	env.Must(t, source)
-	// What another test may have left would serve in the place of ours.
-	require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), metalLB("metallb-system"))))
+	// What another test may have left is another attachment's, or would serve in the place of ours.
+	for _, left := range []struct{ version, kind, namespace string }{
+		{"v1", "Service", "openshift-ingress"},
+		{"operators.coreos.com/v1alpha1", "Subscription", "openshift-operators"},
+		{"metallb.io/v1beta1", "MetalLB", "metallb-system"},
+		{"metallb.io/v1beta1", "IPAddressPool", "metallb-system"},
+		{"metallb.io/v1beta1", "L2Advertisement", "metallb-system"},
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(left.version)
+		o.SetKind(left.kind)
+		require.NoError(t, env.Client.DeleteAllOf(t.Context(), o, client.InNamespace(left.namespace)))
+	}
 	t.Cleanup(func() { require.NoError(t, env.Client.Delete(context.WithoutCancel(t.Context()), source)) })
 	return hosts
 }
