@@ -17,20 +17,13 @@ import (
 
 // Inputs for the plan of one Infra.
 func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
-	in := plan.Inputs{Infra: infraOf(infra), HubNetworks: w.HubNetworks, ClusterIPs: map[plan.Key]netip.Addr{}}
+	in := networkInputs(w, infra)
+	in.HubNetworks, in.ClusterIPs = w.HubNetworks, map[plan.Key]netip.Addr{}
 	if w.HubProxy != nil {
 		st := w.HubProxy.Status
 		in.HubProxy = plan.HubProxy{Used: st.HTTPSProxy != "" || st.HTTPProxy != "", NoProxy: strings.Split(st.NoProxy, ",")}
 	}
-	for i := range w.Infras {
-		if s := &w.Infras[i]; s.Namespace != infra.Namespace || s.Name != infra.Name {
-			in.Siblings = append(in.Siblings, infraOf(s))
-		}
-	}
 	readChildren(w, infra, &in)
-	for i := range w.NetworkAttachments {
-		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
-	}
 	in.Attachments = attachmentsFor(w, in)
 	for i := range w.Services {
 		s := &w.Services[i]
@@ -47,6 +40,11 @@ func Inputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 // Neighbours are the Infras on the network of infra, itself among them. Of the
 // world Infras and NetworkAttachments are read.
 func Neighbours(w World, infra *v1alpha1.Infra) map[plan.Key]bool {
+	return plan.Neighbours(networkInputs(w, infra))
+}
+
+// networkInputs are an Infra, its siblings, and the networks that they name.
+func networkInputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 	in := plan.Inputs{Infra: infraOf(infra)}
 	for i := range w.Infras {
 		if s := &w.Infras[i]; s.Namespace != infra.Namespace || s.Name != infra.Name {
@@ -56,7 +54,7 @@ func Neighbours(w World, infra *v1alpha1.Infra) map[plan.Key]bool {
 	for i := range w.NetworkAttachments {
 		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
 	}
-	return plan.Neighbours(in)
+	return in
 }
 
 // attachmentsFor are the attachments that count for the plan.

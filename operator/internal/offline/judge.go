@@ -9,6 +9,7 @@ import (
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
@@ -82,41 +83,53 @@ func (r *Result) networks(o *Objects) {
 		given[key], names = n, append(names, key.String())
 	}
 	slices.Sort(names)
-	for i := range o.World.Infras {
-		infra := &o.World.Infras[i]
-		c := infra.Spec.NetworkConfig
-		r.network(place{"Infra", infra.Namespace, infra.Name, "networkConfig.networkAttachmentDefinition"},
-			string(c.NetworkAttachmentNamespace), string(c.NetworkAttachmentDefinition), given, names)
-	}
-	for i := range o.World.DHCPServers {
-		c := &o.World.DHCPServers[i]
-		n := c.Spec.NetworkConfig
-		r.network(place{"DHCPServer", c.Namespace, c.Name, "networkConfig.networkAttachmentName"}, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName), given, names)
-	}
-	for i := range o.DNSServers {
-		c := &o.DNSServers[i]
-		n := c.Spec.NetworkConfig
-		r.network(place{"DNSServer", c.Namespace, c.Name, "networkConfig.networkAttachmentName"}, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName), given, names)
-	}
-	for i := range o.World.ProxyServers {
-		c := &o.World.ProxyServers[i]
-		n := c.Spec.NetworkConfig
-		r.network(place{"ProxyServer", c.Namespace, c.Name, "networkConfig.networkAttachmentName"}, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName), given, names)
+	for _, p := range o.places() {
+		r.network(p, given, names)
 	}
 	r.ownProxies(o)
 }
 
 // place is an object and the field that names a NetworkAttachmentDefinition.
-type place struct{ kind, namespace, name, field string }
+type place struct {
+	kind, namespace, name, field string
+	// network is what it names; its namespace may be empty.
+	network plan.Key
+}
 
-func (r *Result) network(p place, namespace, name string, given map[plan.Key]*nadv1.NetworkAttachmentDefinition, names []string) {
-	if name == "" {
+// places of all objects that were read.
+func (o *Objects) places() []place {
+	const field = "networkConfig.networkAttachmentName"
+	var out []place
+	add := func(kind string, m metav1.ObjectMeta, field, namespace, name string) {
+		out = append(out, place{kind, m.Namespace, m.Name, field, plan.Key{Namespace: namespace, Name: name}})
+	}
+	for _, i := range o.World.Infras {
+		n := i.Spec.NetworkConfig
+		add("Infra", i.ObjectMeta, "networkConfig.networkAttachmentDefinition", string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentDefinition))
+	}
+	for _, c := range o.World.DHCPServers {
+		n := c.Spec.NetworkConfig
+		add("DHCPServer", c.ObjectMeta, field, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName))
+	}
+	for _, c := range o.DNSServers {
+		n := c.Spec.NetworkConfig
+		add("DNSServer", c.ObjectMeta, field, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName))
+	}
+	for _, c := range o.World.ProxyServers {
+		n := c.Spec.NetworkConfig
+		add("ProxyServer", c.ObjectMeta, field, string(n.NetworkAttachmentNamespace), string(n.NetworkAttachmentName))
+	}
+	return out
+}
+
+func (r *Result) network(p place, given map[plan.Key]*nadv1.NetworkAttachmentDefinition, names []string) {
+	key, at := p.network, plan.Key{Namespace: p.namespace, Name: p.name}
+	if key.Name == "" {
 		return
 	}
-	if namespace == "" {
-		namespace = p.namespace
+	if key.Namespace == "" {
+		key.Namespace = p.namespace
 	}
-	key, at := plan.Key{Namespace: namespace, Name: name}, plan.Key{Namespace: p.namespace, Name: p.name}
 	n, found := given[key]
 	switch {
 	case len(given) == 0:
