@@ -74,7 +74,23 @@ func start(t *testing.T, corefile string) *server {
 		require.NoError(t, err)
 		s.tcp[host], s.udp[host] = l.Addr().String(), l.LocalAddr().String()
 	}
+	for host := range s.udp {
+		s.await(t, host)
+	}
 	return s
+}
+
+// await returns once both sockets of an address are served. caddy.Start comes
+// back before that, and a server that is stopped before it began to serve never
+// ends. Tests count queries: an operation that is no query is refused by the
+// library below CoreDNS.
+func (s *server) await(t *testing.T, host string) {
+	t.Helper()
+	m := new(dns.Msg)
+	m.Opcode = dns.OpcodeStatus
+	for _, network := range []string{"udp", "tcp"} {
+		require.Equal(t, dns.RcodeNotImplemented, s.exchange(t, network, host, host, m).Rcode)
+	}
 }
 
 func (s *server) exchange(t *testing.T, network, from, to string, m *dns.Msg) *dns.Msg {

@@ -67,7 +67,7 @@ var (
 	ErrHops     = errors.New("too many relays")
 )
 
-// Two kinds of ErrHardware that a log should tell apart (hazard 63): keys of no
+// Two kinds of ErrHardware that a log should tell apart: keys of no
 // byte at all, and of more than there are.
 var (
 	errNoHardware   = fmt.Errorf("%w: it has no bytes", ErrHardware)
@@ -134,7 +134,7 @@ const broadcastFlag = 0x8000
 //
 // The header's fields have fixed places. It is judged before the library reads
 // the options, since that takes any hardware address length for a key of that
-// length (hazard 63).
+// length.
 func (m *Message) Parse(b []byte) error {
 	*m = Message{options: m.options}
 	switch {

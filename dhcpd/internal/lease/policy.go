@@ -22,7 +22,7 @@ func (t *Table) current(c Client) (*entry, Reason) {
 }
 
 // renamed finds the address of a machine whose interface has got another MAC:
-// the address stays the machine's (hazard: bridge interfaces without a MAC of
+// the address stays the machine's (bridge interfaces without a MAC of
 // their own change it on migration).
 func (t *Table) renamed(c Client) *entry {
 	for _, vm := range c.VMs {

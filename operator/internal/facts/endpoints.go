@@ -153,7 +153,7 @@ func passthroughFault(h *hyperv1.HostedCluster, domain string) string {
 }
 
 // bypass is the condition ClusterProxyBypassesVLAN: with an HTTPS proxy and no
-// exception for the API, nodes send API traffic through that proxy (hazard 240).
+// exception for the API, nodes send API traffic through that proxy.
 func (j *judge) bypass() metav1.Condition {
 	api := "api." + plan.Domain(j.attachment.Spec.DNS)
 	if c := j.hosted.Spec.Configuration; c != nil && c.Proxy != nil && c.Proxy.HTTPSProxy != "" && !j.skipsProxy(c.Proxy.NoProxy, api) {

@@ -90,7 +90,7 @@ func (j *judge) gone(m Machine) bool {
 }
 
 // hold keeps an address that has vanished from its Machine for one lease time,
-// while the Machine exists: guest agents flicker (hazard 6).
+// while the Machine exists: guest agents flicker.
 func (j *judge) hold(mine []Machine, before []v1alpha1.ObservedWorker) []v1alpha1.ObservedWorker {
 	type claim struct {
 		addr    netip.Addr

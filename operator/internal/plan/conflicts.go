@@ -136,7 +136,7 @@ type netClaim struct {
 }
 
 // netClaimsCollide: two Infras of one network overlap, share a server's address,
-// or both serve DHCP to it (hazard 218).
+// or both serve DHCP to it.
 func netClaimsCollide(a, b netClaim) bool {
 	if a.name == b.name {
 		return false

@@ -17,7 +17,7 @@ func DNS(child *v1alpha1.DNSServer, o Options) []Object {
 	})
 	spec := w.podSpec(10)
 	// The node's resolvers are what the upstream "resolv.conf" means; the
-	// cluster's own would be a loop (hazard 107).
+	// cluster's own would be a loop.
 	spec.DNSPolicy = corev1.DNSDefault
 	if host, _, err := net.SplitHostPort(o.Hub); err == nil && isIPv4(o.HubIP) {
 		spec.HostAliases = []corev1.HostAlias{{IP: o.HubIP, Hostnames: []string{host}}}

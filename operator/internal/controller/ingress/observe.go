@@ -81,7 +81,7 @@ func (o observer) nodes(ctx context.Context, seen *apps.Observed) error {
 	return nil
 }
 
-// takesPods: OLM's unpack Job tolerates no taint (hazard 120).
+// takesPods: OLM's unpack Job tolerates no taint.
 func takesPods(n *corev1.Node) bool {
 	if n.Spec.Unschedulable {
 		return false
