@@ -31,7 +31,7 @@ func TestOurCoreDNSStartsEveryCorefile(t *testing.T) {
 				},
 			})
 			require.NoError(t, err)
-			require.NoError(t, lab.Until(t.Context(), 20*time.Second, "the snapshot in force", func(context.Context) error {
+			require.NoError(t, lab.Until(t.Context(), time.Minute, "the snapshot in force", func(context.Context) error {
 				if err := p.Running(); err != nil {
 					return err
 				}
@@ -40,7 +40,7 @@ func TestOurCoreDNSStartsEveryCorefile(t *testing.T) {
 				}
 				return nil
 			}))
-			require.NoError(t, p.Stop(20*time.Second))
+			require.NoError(t, p.Stop(time.Minute))
 		})
 	}
 }

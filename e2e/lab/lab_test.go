@@ -58,14 +58,14 @@ func TestTwoHostsOnABridgeReachEachOther(t *testing.T) {
 	}))
 	server, err := a.Start(lab.Spec{Args: []string{"busybox", "nc", "-ll", "-p", "80", "-e", "echo", "hello"}})
 	require.NoError(t, err)
-	require.NoError(t, lab.Until(ctx, 20*time.Second, "an answer", func(ctx context.Context) error {
+	require.NoError(t, lab.Until(ctx, time.Minute, "an answer", func(ctx context.Context) error {
 		out, err := b.Run(ctx, "busybox", "nc", "-w", "5", "192.0.2.1", "80")
 		if err == nil && out != "hello\n" {
 			err = errors.New(out)
 		}
 		return err
 	}))
-	require.NoError(t, server.Stop(5*time.Second))
+	require.NoError(t, server.Stop(time.Minute))
 }
 
 func TestAHostHasItsOwnFilesAndName(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAProcessIsSignalledAndStopped(t *testing.T) {
 	h := l.MustHost(t, "pod")
 	p, err := h.Start(lab.Spec{Args: []string{"/bin/sh", "-c", `trap 'echo bye; exit 3' TERM; echo up; sleep 1000 >/dev/null 2>&1 & wait`}})
 	require.NoError(t, err)
-	require.NoError(t, lab.Until(ctx, 5*time.Second, "the program", func(context.Context) error {
+	require.NoError(t, lab.Until(ctx, time.Minute, "the program", func(context.Context) error {
 		if !strings.Contains(p.Output(), "up") {
 			return errors.New("not up")
 		}
@@ -122,7 +122,7 @@ func TestAProcessIsSignalledAndStopped(t *testing.T) {
 	require.NoError(t, p.Running())
 	require.NoError(t, p.Signal(syscall.SIGTERM))
 	var exit *exec.ExitError
-	require.ErrorAs(t, p.Wait(5*time.Second), &exit)
+	require.ErrorAs(t, p.Wait(time.Minute), &exit)
 	require.Equal(t, 3, exit.ExitCode())
 	require.Contains(t, p.Output(), "bye")
 	require.ErrorContains(t, p.Running(), "exit status 3")
@@ -144,7 +144,7 @@ func TestNothingOutlivesAMakerThatIsKilled(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, 0), "the host is there")
 	require.NoError(t, maker.Process.Kill())
 	_ = maker.Wait()
-	require.NoError(t, lab.Until(t.Context(), 10*time.Second, "the host's end", func(context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the host's end", func(context.Context) error {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(state), ") Z ") {
 			return fmt.Errorf("process %d is still there: %s", pid, state)
 		}

@@ -174,7 +174,7 @@ func (h *Host) command(ctx context.Context, spec Spec) *exec.Cmd {
 	cmd.Env = environment(spec.Env)
 	cmd.Stdin = spec.Stdin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Cancel = func() error {
 		for _, pid := range childrenOf(cmd.Process.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -36,15 +37,17 @@ type Probe struct {
 	// Path is asked for; empty is "/".
 	Path string
 	// Patience is how long the client waits at each stage, in milliseconds. 0 is
-	// five seconds: less than Envoy's limit for a silent client, more than
+	// ten seconds: less than Envoy's limit for a silent client, more than
 	// anything here takes.
 	Patience int
 }
 
 // Outcome is what became of a probe.
 type Outcome struct {
-	// Stage is where it ended: "lookup", "dial", "closed" (the peer ended the
-	// connection), "silent" (nothing came), "certificate", "request" or "answer".
+	// Stage is where it ended: "lookup", "unanswered" (no word on the connection),
+	// "dial" (another fault of it), "closed" (the peer ended it), "silent" (nothing
+	// came), "broken" (what came is not what it should be), "certificate", "request"
+	// or "answer".
 	Stage  string
 	Error  string
 	Answer Answer
@@ -55,7 +58,7 @@ type Outcome struct {
 }
 
 func (p Probe) run(ctx context.Context) Outcome {
-	patience := 5 * time.Second
+	patience := 10 * time.Second
 	if p.Patience > 0 {
 		patience = time.Duration(p.Patience) * time.Millisecond
 	}
@@ -67,6 +70,9 @@ func (p Probe) run(ctx context.Context) Outcome {
 	if err != nil {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			return failed("lookup", err)
+		}
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+			return failed("unanswered", err)
 		}
 		return failed("dial", err)
 	}
@@ -158,8 +164,10 @@ func stageOf(err error) string {
 		return "certificate"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return "silent"
-	default:
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "closed"
+	default:
+		return "broken"
 	}
 }
 

@@ -24,7 +24,7 @@ type reply struct {
 // dig asks the host's own resolver, as resolv.conf names it.
 func dig(ctx context.Context, h *lab.Host, args ...string) (reply, error) {
 	said, err := h.Run(ctx, append([]string{
-		"dig", "+time=3", "+tries=2", "+noall", "+comments", "+answer", "+authority",
+		"dig", "+time=5", "+tries=3", "+noall", "+comments", "+answer", "+authority",
 	}, args...)...)
 	if err != nil {
 		return reply{}, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"time"
 
 	"github.com/densityops/oooi/e2e/demo/actor"
 	"github.com/densityops/oooi/e2e/lab"
@@ -84,7 +83,7 @@ func (w *World) pods(ctx context.Context) error {
 		}
 	}
 	for _, p := range w.Pods.all() {
-		if err := w.throughPod(ctx, p, "dial"); err != nil {
+		if err := w.throughPod(ctx, p, "unanswered"); err != nil {
 			return fmt.Errorf("behind its fence pod %s forwards nothing: %w", p.Component, err)
 		}
 	}
@@ -173,7 +172,7 @@ func (w *World) throughPod(ctx context.Context, p *Pod, stage string) error {
 		return err
 	}
 	// The victim may be starting still.
-	return lab.Until(ctx, 10*time.Second, "the victim", try)
+	return lab.Until(ctx, soon, "the victim", try)
 }
 
 // fence runs the first init container of the pod, and nothing but it.

@@ -393,7 +393,7 @@ func on(network netip.Prefix, address netip.Addr) netip.Prefix {
 }
 
 // soon is how long anything in the demo may take to come up on a busy machine.
-const soon = 60 * time.Second
+const soon = 3 * time.Minute
 
 // Inside are the networks of the management cluster.
 func Inside() []netip.Prefix { return []netip.Prefix{podCIDR, serviceCIDR} }
