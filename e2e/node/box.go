@@ -46,7 +46,7 @@ func startBox(ctx context.Context, name, netns, logs string) (*Box, error) {
 	}
 	go func() { _ = cmd.Wait() }() // reaps; how it ended is of no interest
 	box := &Box{Name: name, Netns: netns, Unshare: cmd.Process.Pid, Logs: logs}
-	err := Wait(ctx, 10*time.Second, "the init of box "+name, func(context.Context) error {
+	err := Wait(ctx, patience, "the init of box "+name, func(context.Context) error {
 		pid, err := childOf(box.Unshare)
 		if err != nil {
 			return err
@@ -110,18 +110,30 @@ func (b *Box) Daemon(name string, argv ...string) (stop func(), err error) {
 	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
-	return func() {
+	return func() { end(cmd.Process.Pid, done) }, nil
+}
+
+// end kills the daemon that an nsenter has started, and waits for the end of both.
+// nsenter forks into the pid namespace: the daemon is its child, which may not be
+// there yet.
+func end(nsenter int, done <-chan struct{}) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		select {
 		case <-done: // its number may be another process's by now
 			return
 		default:
 		}
-		// nsenter forks into the pid namespace: the daemon is its child.
-		if pid, err := childOf(cmd.Process.Pid); err == nil {
+		if pid, err := childOf(nsenter); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		<-done
-	}, nil
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Kill ends the box at once: its init and with it all that runs in it.
@@ -131,7 +143,7 @@ func (b *Box) Kill(ctx context.Context) error {
 			return fmt.Errorf("ending box %s: %w", b.Name, err)
 		}
 	}
-	return Wait(ctx, 20*time.Second, "the end of box "+b.Name, func(context.Context) error {
+	return Wait(ctx, patience, "the end of box "+b.Name, func(context.Context) error {
 		if b.alive() {
 			return fmt.Errorf("process %d is still there", b.Unshare)
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 const cgroupFS = "/sys/fs/cgroup"
@@ -91,7 +90,7 @@ func removeCgroup(ctx context.Context, path string) error {
 	for _, h := range mounted {
 		root := filepath.Join(cgroupFS, h.Name())
 		top := filepath.Join(root, path)
-		err := Wait(ctx, 10*time.Second, "the cgroups to empty", func(context.Context) error { return removeTree(top) })
+		err := Wait(ctx, patience, "the cgroups to empty", func(context.Context) error { return removeTree(top) })
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ var needs = []struct{ program, pkg string }{
 	{"nft", "nftables"},
 	{"pgrep", "procps"},
 	{"tcpdump", "tcpdump"},
+	{"curl", "curl"},
 	{"busybox", "busybox-static"},
 	{"containerd", "containerd"},
 	{"ctr", "containerd"},

@@ -5,7 +5,6 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"path/filepath"
-	"time"
 )
 
 const apiServer = "https://" + controlIP + ":6443"
@@ -25,7 +24,16 @@ func (c *Cluster) startControl(ctx context.Context) error {
 	if c.Control, err = c.box(ctx, "control", ns); err != nil {
 		return err
 	}
-	if err := c.daemons(c.etcdArgs(), c.apiserverArgs()); err != nil {
+	if err := c.daemons(c.etcdArgs()); err != nil {
+		return err
+	}
+	// The API server ends where it waits for etcd for long.
+	if err := Wait(ctx, patience, "etcd", func(ctx context.Context) error {
+		return c.Control.Run(ctx, "curl", "-sf", "http://127.0.0.1:2379/health")
+	}); err != nil {
+		return err
+	}
+	if err := c.daemons(c.apiserverArgs()); err != nil {
 		return err
 	}
 	if err := c.waitAPI(ctx); err != nil {
@@ -72,7 +80,7 @@ func (c *Cluster) StartAPI(ctx context.Context) error {
 }
 
 func (c *Cluster) waitAPI(ctx context.Context) error {
-	return Wait(ctx, 90*time.Second, "the API server", func(ctx context.Context) error {
+	return Wait(ctx, patience, "the API server", func(ctx context.Context) error {
 		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
 		return err
 	})

@@ -48,9 +48,10 @@ func (c *Cluster) VM(ctx context.Context, name, mac string) (*VM, error) {
 
 func (v *VM) file(name string) string { return filepath.Join(v.dir, name) }
 
-// Boot gets a lease by broadcast, as at the VM's first start.
+// Boot gets a lease by broadcast, as at the VM's first start. It asks every second,
+// and gives up after a while.
 func (v *VM) Boot(ctx context.Context) (Lease, error) {
-	_, err := v.Script(ctx, `busybox udhcpc -i eth0 -f -q -n -t 8 -T 1 -O mtu -O serverid -s "$SCRIPT"`,
+	_, err := v.Script(ctx, `busybox udhcpc -i eth0 -f -q -n -t 20 -T 1 -O mtu -O serverid -s "$SCRIPT"`,
 		"SCRIPT="+v.file("lease.sh"), "LEASE_FILE="+v.file("lease"))
 	if err != nil {
 		return nil, err

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// patience is how long a busy machine may take for what an idle one does at once.
+const patience = 3 * time.Minute
+
 // Wait calls probe until it returns nil, and returns its last error when the
 // time is over.
 func Wait(ctx context.Context, limit time.Duration, what string, probe func(context.Context) error) error {

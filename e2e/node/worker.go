@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -135,7 +134,7 @@ func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) 
 	if _, err := box.Daemon("containerd", "containerd", "-c", at("containerd.toml")); err != nil {
 		return err
 	}
-	err := Wait(ctx, 30*time.Second, "containerd", func(ctx context.Context) error { return box.Run(ctx, "ctr", "version") })
+	err := Wait(ctx, patience, "containerd", func(ctx context.Context) error { return box.Run(ctx, "ctr", "version") })
 	if err != nil {
 		return err
 	}
@@ -162,7 +161,7 @@ func (c *Cluster) startRouter(box *Box) error {
 // WaitNode waits until a node is Ready and takes pods.
 func (c *Cluster) WaitNode(ctx context.Context, index int) error {
 	name := Name(index)
-	err := Wait(ctx, 90*time.Second, name+" to be Ready", func(ctx context.Context) error {
+	err := Wait(ctx, patience, name+" to be Ready", func(ctx context.Context) error {
 		out, err := c.Kubectl(ctx, "get", "node", name, "-o",
 			`jsonpath={.status.conditions[?(@.type=="Ready")].status}/{.spec.taints}`)
 		if err == nil && out != "True/" {

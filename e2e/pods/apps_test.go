@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +48,7 @@ func (g *guest) apply(t *testing.T, text string) {
 
 func (g *guest) applyFile(t *testing.T, file string) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the hosted cluster to take "+filepath.Base(file), func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the hosted cluster to take "+filepath.Base(file), func(ctx context.Context) error {
 		_, err := g.kubectl(ctx, "apply", "--server-side", "-f", file)
 		return err
 	}))
@@ -69,7 +68,7 @@ func (l *lab) checkApps(t *testing.T, vm, neighbour *node.VM, cluster *hostedClu
 	l.phase(t, cluster, "Pending/WaitingForExternalIP")
 	g.startMetalLB(t)
 	l.phase(t, cluster, "Ready/ReconciliationSucceeded")
-	l.expect(t, time.Minute, "infraclusterattachment/"+cluster.Name, "Ready", "True")
+	l.expect(t, "infraclusterattachment/"+cluster.Name, "Ready", "True")
 	g.checkAppsTraffic(t, neighbour)
 	g.declare(t, false)
 	g.checkAppsGone(t, neighbour)
@@ -86,7 +85,7 @@ func (g *guest) declare(t *testing.T, enabled bool) {
 // phase waits for a phase and its reason.
 func (l *lab) phase(t *testing.T, cluster *hostedCluster, want string) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 90*time.Second, "*.apps of "+cluster.Name+" to be "+want, func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "*.apps of "+cluster.Name+" to be "+want, func(ctx context.Context) error {
 		out, err := l.Kubectl(ctx, "get", "-n", "clusters", "infraclusterattachment", cluster.Name, "-o",
 			"jsonpath={.status.appsIngressStatus.phase}/{.status.appsIngressStatus.reason}: {.status.appsIngressStatus.message}")
 		if err == nil && !strings.HasPrefix(out, want+":") {
@@ -146,7 +145,7 @@ func (g *guest) startMetalLB(t *testing.T) {
 func (g *guest) await(t *testing.T, what string, args ...string) string {
 	t.Helper()
 	var out string
-	require.NoError(t, node.Wait(t.Context(), time.Minute, what, func(ctx context.Context) (err error) {
+	require.NoError(t, node.Wait(t.Context(), patience, what, func(ctx context.Context) (err error) {
 		out, err = g.kubectl(ctx, args...)
 		return err
 	}))
@@ -159,9 +158,9 @@ func (g *guest) await(t *testing.T, what string, args ...string) string {
 func (g *guest) checkAppsTraffic(t *testing.T, neighbour *node.VM) {
 	t.Helper()
 	console, want := "console.apps."+g.cluster.domain(), g.cluster.Name+"/apps"
-	require.NoError(t, node.Wait(t.Context(), time.Minute, console+" on the VLAN", g.resolves(neighbour, console, g.cluster.vip())))
+	require.NoError(t, node.Wait(t.Context(), patience, console+" on the VLAN", g.resolves(neighbour, console, g.cluster.vip())))
 	for what, address := range map[string]string{"at its own address": g.cluster.vip(), "through the proxy": proxyIP} {
-		require.NoError(t, node.Wait(t.Context(), time.Minute, console+" "+what, func(ctx context.Context) error {
+		require.NoError(t, node.Wait(t.Context(), patience, console+" "+what, func(ctx context.Context) error {
 			got, err := neighbour.Output(ctx, g.standin, "tls", address+":443", console)
 			if err == nil && strings.TrimSpace(got) != want {
 				err = fmt.Errorf("landed on %q", got)
@@ -178,7 +177,7 @@ func (g *guest) checkAppsTraffic(t *testing.T, neighbour *node.VM) {
 		g.progress.Say("a neighbour reaches %s %s", console, what)
 	}
 	dns, proxy := g.clusterIP(t, g.namespace, "tenant-vlan100-dns"), g.clusterIP(t, g.namespace, "tenant-vlan100-proxy")
-	out, err := g.nodeOf(t, "standin").Script(t.Context(), `nsenter -t "$(pgrep -ox standin)" --net dig +short +time=2 +tries=3 "@$SERVER" "$NAME" A`,
+	out, err := g.nodeOf(t, "standin").Script(t.Context(), `nsenter -t "$(pgrep -ox standin)" --net dig +short +time=5 +tries=3 "@$SERVER" "$NAME" A`,
 		"SERVER="+dns, "NAME="+console)
 	require.NoError(t, err)
 	require.Equal(t, proxy, strings.TrimSpace(out))
@@ -190,7 +189,7 @@ func (g *guest) checkAppsTraffic(t *testing.T, neighbour *node.VM) {
 // checkAppsGone: what was made is removed, and the name is the world's again.
 func (g *guest) checkAppsGone(t *testing.T, neighbour *node.VM) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the objects of *.apps to go", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the objects of *.apps to go", func(ctx context.Context) error {
 		out, err := g.kubectl(ctx, "get", "-A", "-o", "name", "-l", "app.kubernetes.io/managed-by=oooi",
 			"services,ipaddresspools.metallb.io,l2advertisements.metallb.io,metallbs.metallb.io,subscriptions.operators.coreos.com")
 		if err == nil && strings.TrimSpace(out) != "" {
@@ -199,7 +198,7 @@ func (g *guest) checkAppsGone(t *testing.T, neighbour *node.VM) {
 		return err
 	}))
 	name := "console.apps." + g.cluster.domain()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, name+" to be forwarded", g.resolves(neighbour, name, elsewhere)))
+	require.NoError(t, node.Wait(t.Context(), patience, name+" to be forwarded", g.resolves(neighbour, name, elsewhere)))
 	g.progress.Say("*.apps of %s is gone", g.cluster.Name)
 }
 

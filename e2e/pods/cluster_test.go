@@ -2,9 +2,9 @@ package pods
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,7 +57,7 @@ func (l *lab) checkService(t *testing.T, vmA, vmB, intruder *node.VM, a, b *host
 		"TLS lands on the right control plane":   func(t *testing.T) { l.checkRoutes(t, vmA, vmB) },
 		"no way into the other's control plane":  func(t *testing.T) { l.checkNoWayAcross(t, vmA, vmB) },
 		"pods see the pod view":                  func(t *testing.T) { l.checkPodSide(t) },
-		"only the proxy reaches a control plane": func(t *testing.T) { l.checkPolicy(t, a); l.checkPolicy(t, b) },
+		"only the proxy reaches a control plane": func(t *testing.T) { l.checkPolicy(t, vmA, a); l.checkPolicy(t, vmB, b) },
 		"processes have few rights":              func(t *testing.T) { l.checkRights(t) },
 		"sockets are bound to one side":          func(t *testing.T) { l.checkSockets(t) },
 		"nothing is reached through a server":    func(t *testing.T) { l.checkCrossing(t, intruder) },
@@ -87,8 +87,9 @@ func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a *hostedCl
 		l.checkKills(t, vmA, vmB)
 	})
 	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
-	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, a) })
-	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, a) })
+	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
+	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, vmB, a) })
+	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, intruder, a) })
 }
 
 // stranger is a VM that no hosted cluster knows, with an address of the VLAN.
@@ -127,28 +128,30 @@ func (l *lab) deployWorld(t *testing.T, clusters ...*hostedCluster) {
 func (l *lab) checkPolicyIsEnforced(t *testing.T) {
 	t.Helper()
 	require.NoError(t, l.Apply(t.Context(), testdata(t, "policy.yaml")))
-	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "policy", "--all", "--for=condition=Ready", "--timeout=60s")
+	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "policy", "--all", "--for=condition=Ready", "--timeout=3m")
 	require.NoError(t, err)
 	for _, server := range []string{"server1", "server2"} {
 		address, err := l.Kubectl(t.Context(), "get", "pod", "-n", "policy", server, "-o", "jsonpath={.status.podIP}")
 		require.NoError(t, err)
-		l.reachable(t, "policy", "allowed", address+":6443", true)
-		l.reachable(t, "policy", "refused", address+":6443", false)
+		l.reachable(t, "policy", "refused", address+":6443", refused)
+		l.reachable(t, "policy", "allowed", address+":6443", "server")
 	}
 	l.progress.Say("NetworkPolicy is enforced")
 }
 
-// reachable waits until a pod reaches a TLS server, or until it does not.
-func (l *lab) reachable(t *testing.T, ns, pod, target string, want bool) {
+// refused is what a pod sees that a NetworkPolicy keeps out: kube-router answers,
+// as the kernel does where nobody listens.
+const refused = "refused"
+
+// reachable waits until a pod that asks a TLS server sees what it should: the
+// server's name, or how it came to none.
+func (l *lab) reachable(t *testing.T, ns, pod, target, want string) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, ns+"/"+pod+" and "+target, func(ctx context.Context) error {
-		_, err := l.Kubectl(ctx, "exec", "-n", ns, pod, "--", "/standin", "tls", target)
-		switch {
-		case want:
-			return err
-		case err == nil:
-			return errors.New("it came through")
+	require.NoError(t, node.Wait(t.Context(), patience, ns+"/"+pod+" and "+target, func(ctx context.Context) error {
+		got, err := l.Kubectl(ctx, "exec", "-n", ns, pod, "--", "/standin", "tls", target)
+		if err == nil && strings.TrimSpace(got) != want {
+			err = fmt.Errorf("it sees %q, not %q", got, want)
 		}
-		return nil
+		return err
 	}))
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"text/template"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +77,7 @@ func render(t *testing.T, name string, data any) string {
 // VirtualMachine as owner, as KubeVirt sets it.
 func (l *lab) startHosted(t *testing.T, h *hostedCluster) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "hosted clusters to be accepted", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "hosted clusters to be accepted", func(ctx context.Context) error {
 		return l.Apply(ctx, render(t, "hosted.yaml", h))
 	}))
 	worker := h.Name + "-worker"

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,25 +13,45 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
-// killed ends a process of a pod as the kernel would, and waits until its
-// successor answers. It returns how long that took.
-func (l *lab) killed(t *testing.T, process string, answers func(context.Context) error) time.Duration {
+// kill ends a process of a pod as the kernel would, and returns where it was and
+// what its number was.
+func (l *lab) kill(t *testing.T, process string) (box *node.Box, pid string) {
 	t.Helper()
-	box := l.nodeOf(t, process)
-	_, err := box.Script(t.Context(), `kill -9 "$(pgrep -ox "$NAME")"`, "NAME="+process)
+	box = l.nodeOf(t, process)
+	pid, err := box.Script(t.Context(), `pid=$(pgrep -ox "$NAME"); kill -9 "$pid"; echo "$pid"`, "NAME="+process)
 	require.NoError(t, err)
-	start := time.Now()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, process+" to come back", func(ctx context.Context) error {
-		if err := box.Run(ctx, "pgrep", "-x", process); err != nil {
+	return box, strings.TrimSpace(pid)
+}
+
+// succeeded waits until a process that was killed has a successor that answers.
+func (l *lab) succeeded(t *testing.T, box *node.Box, process, pid string, answers func(context.Context) error) {
+	t.Helper()
+	require.NoError(t, node.Wait(t.Context(), patience, process+" to come back", func(ctx context.Context) error {
+		now, err := box.Output(ctx, "pgrep", "-ox", process)
+		if err == nil && strings.TrimSpace(now) == pid {
+			err = errors.New("it is still the old one")
+		}
+		if err != nil {
 			return err
 		}
 		return answers(ctx)
 	}))
+}
+
+// killed kills a process and waits for its successor. It returns how long that
+// took.
+func (l *lab) killed(t *testing.T, process string, answers func(context.Context) error) time.Duration {
+	t.Helper()
+	box, pid := l.kill(t, process)
+	start := time.Now()
+	l.succeeded(t, box, process, pid, answers)
 	took := time.Since(start)
 	l.progress.Say("%s was killed and answers again after %.1fs", process, took.Seconds())
 	return took
 }
 
+// reaches asks the proxy for a name: the answer is the server's name, or how it
+// came to none.
 func (l *lab) reaches(vm *node.VM, sni, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := vm.Output(ctx, l.standin, "tls", proxyIP+":6443", sni)
@@ -84,17 +105,22 @@ func (l *lab) checkNoAPI(t *testing.T, vm *node.VM) {
 // serves again.
 func (l *lab) checkRestarts(t *testing.T, vm, client *node.VM) {
 	t.Helper()
-	for _, process := range []string{"envoy", "xds-manager", "coredns", "dhcpd"} {
-		_, err := l.nodeOf(t, process).Script(t.Context(), `kill -9 $(pgrep -x "$NAME")`, "NAME="+process)
-		require.NoError(t, err)
+	parts := []struct {
+		what, process string
+		answers       func(context.Context) error
+	}{
+		{"the proxy's manager", "xds-manager", func(context.Context) error { return nil }},
+		{"the proxy", "envoy", l.reaches(vm, "api."+domainA, l.a+"/api")},
+		{"DNS", "coredns", l.resolves(vm, "api."+domainA, proxyIP)},
+		{"DHCP", "dhcpd", func(ctx context.Context) error { _, err := client.Boot(ctx); return err }},
 	}
-	for what, answers := range map[string]func(context.Context) error{
-		"the proxy": l.reaches(vm, "api."+domainA, l.a+"/api"),
-		"DNS":       l.resolves(vm, "api."+domainA, proxyIP),
-		"DHCP":      func(ctx context.Context) error { _, err := client.Boot(ctx); return err },
-	} {
-		require.NoError(t, node.Wait(t.Context(), 90*time.Second, what+" without an API server", answers))
-		l.progress.Say("%s serves without an API server", what)
+	boxes, pids := make([]*node.Box, len(parts)), make([]string, len(parts))
+	for i, part := range parts {
+		boxes[i], pids[i] = l.kill(t, part.process)
+	}
+	for i, part := range parts {
+		l.succeeded(t, boxes[i], part.process, pids[i], part.answers)
+		l.progress.Say("%s serves without an API server", part.what)
 	}
 }
 
@@ -112,7 +138,7 @@ func (l *lab) startAPI(t *testing.T) {
 // whole waits until there is one pod of each component, Ready and here to stay.
 func (l *lab) whole(t *testing.T) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, "one pod of each component", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "one pod of each component", func(ctx context.Context) error {
 		out, err := l.Kubectl(ctx, "get", "pods", "-n", l.namespace, "-l", "app.kubernetes.io/managed-by=oooi-operator", "--sort-by=.metadata.name", "-o",
 			`jsonpath={range .items[*]}{.metadata.labels.app\.kubernetes\.io/component}{.metadata.deletionTimestamp} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
 		if err == nil && out != "dhcp True\ndns True\nproxy True\n" {
@@ -126,7 +152,7 @@ func (l *lab) whole(t *testing.T) {
 // rather than end, so the length of the outage does not count.
 func (l *lab) back(t *testing.T) {
 	t.Helper()
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 }
 
 // operatorPID is the operator's process.
@@ -147,14 +173,14 @@ func (l *lab) checkOutage(t *testing.T, vm, other, intruder *node.VM) {
 	l.setLeaseTime(t, vm, time.Minute)
 	stop, err := vm.Stay()
 	require.NoError(t, err)
-	renewals(t, vm, 0)
+	known := renewals(t, vm, 0)
 	operator := l.operatorPID(t)
 	l.StopAPI()
 	l.progress.Say("the API server is stopped for longer than a lease")
 	l.checkRestarts(t, vm, other)
 	l.checkScan(t, intruder)
-	// They come every 30 s: the third lies beyond the lease that the API server saw.
-	renewals(t, vm, 3)
+	// They come every 30 s: the third from now on lies beyond the lease that the API server saw.
+	renewals(t, vm, known+3)
 	lease, err := l.stranger(t, "stranger", "02:00:5e:10:00:99").Lease()
 	require.NoError(t, err)
 	require.NotEqual(t, before["ip"], lease["ip"])
@@ -172,16 +198,19 @@ func (l *lab) checkOutage(t *testing.T, vm, other, intruder *node.VM) {
 	l.progress.Say("renewed %d times without an API server, and a stranger got %s", len(history)-1, lease["ip"])
 }
 
-// renewals waits until a client that stays has renewed that often.
-func renewals(t *testing.T, vm *node.VM, count int) {
+// renewals waits until a client that stays has renewed that often, and returns how
+// often it has.
+func renewals(t *testing.T, vm *node.VM, count int) int {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, fmt.Sprintf("%d renewals", count), func(context.Context) error {
-		history, err := vm.History()
+	var history []string
+	require.NoError(t, node.Wait(t.Context(), 2*patience, fmt.Sprintf("%d renewals", count), func(context.Context) (err error) {
+		history, err = vm.History()
 		if err == nil && len(history) <= count {
 			err = fmt.Errorf("so far %v", history)
 		}
 		return err
 	}))
+	return len(history) - 1
 }
 
 // setLeaseTime changes the Infra and waits until a VM is told.
@@ -190,7 +219,7 @@ func (l *lab) setLeaseTime(t *testing.T, vm *node.VM, leaseTime time.Duration) {
 	_, err := l.Kubectl(t.Context(), "patch", "-n", "clusters", "infra/tenant-vlan100", "--type=merge", "-p",
 		`{"spec":{"infraComponents":{"dhcp":{"leaseTime":"`+leaseTime.String()+`"}}}}`)
 	require.NoError(t, err)
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the new lease time", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the new lease time", func(ctx context.Context) error {
 		lease, err := vm.Boot(ctx)
 		if err == nil && lease["lease"] != fmt.Sprint(int(leaseTime.Seconds())) {
 			err = fmt.Errorf("the lease is %v", lease)

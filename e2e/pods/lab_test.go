@@ -22,6 +22,9 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
+// patience is how long a busy machine may take for what an idle one does at once.
+const patience = 3 * time.Minute
+
 // lab is a cluster with the three pods on it.
 type lab struct {
 	*node.Cluster
@@ -65,6 +68,14 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 	l.build(t, l.standin, "./cmd/standin")
 	_, err = l.World.Daemon("upstream", l.standin, "upstream", node.UpstreamDNS+":53")
 	require.NoError(t, err)
+	require.NoError(t, node.Wait(t.Context(), patience, "the world's resolver", func(ctx context.Context) error {
+		for _, transport := range []string{"+notcp", "+tcp"} {
+			if err := l.World.Run(ctx, "dig", "+short", "+time=1", "+tries=1", transport, "@"+node.UpstreamDNS, "www.example.org"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	return l
 }
 
@@ -78,7 +89,7 @@ func (l *lab) end(t *testing.T, kept string) {
 	if l.Cluster == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
 	defer cancel()
 	if t.Failed() {
 		if _, err := l.Kubectl(ctx, "get", "--raw", "/readyz"); err != nil {
@@ -206,8 +217,8 @@ func (l *lab) snapshot(t *testing.T, component, kind string, edit func(config ma
 func (l *lab) rollout(t *testing.T, ns, deployment string) {
 	t.Helper()
 	start := time.Now()
-	err := node.Wait(t.Context(), 2*time.Minute, ns+"/"+deployment+" to be Ready", func(ctx context.Context) error {
-		_, err := l.Kubectl(ctx, "rollout", "status", "-n", ns, "deployment/"+deployment, "--timeout=90s")
+	err := node.Wait(t.Context(), patience, ns+"/"+deployment+" to be Ready", func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, "rollout", "status", "-n", ns, "deployment/"+deployment, "--timeout=3m")
 		return err
 	})
 	if err != nil {

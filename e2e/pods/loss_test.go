@@ -2,7 +2,8 @@ package pods
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,67 +12,94 @@ import (
 	"github.com/densityops/oooi/e2e/node"
 )
 
+// What case C46 gives: the time for a lost node's services to be back, and for
+// two pods with one address.
+const (
+	lostAtMost  = 90 * time.Second
+	twiceAtMost = 15 * time.Second
+)
+
 // checkNodeLost cuts the power of the node that runs the data plane: its pods
-// start on the other node, and the VM's address is still the VM's (behaviours
-// B4, C5).
-func (l *lab) checkNodeLost(t *testing.T, vm *node.VM, cluster *hostedCluster) {
+// start on the other node, and the VM's address is still the VM's. A neighbour
+// that says nothing learns where the addresses are now (behaviours B4, B5, C5;
+// case C46; hazards 182, 243).
+func (l *lab) checkNodeLost(t *testing.T, vm, neighbour *node.VM, cluster *hostedCluster) {
 	l.gatherDataPlane(t)
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
+	l.acquaint(t, neighbour)
 
 	start := time.Now()
 	require.NoError(t, l.KillNode(t.Context(), 2))
 	l.progress.Say("node2 is lost")
-	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, "DNS on the other node", l.resolves(vm, "api."+domainA, proxyIP)))
-	l.progress.Say("DNS answers %.0fs after the loss", time.Since(start).Seconds())
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the proxy on the other node", l.reaches(vm, "", l.a+"/api")))
-	l.progress.Say("the proxy answers %.0fs after the loss", time.Since(start).Seconds())
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "a lease from the other node", func(ctx context.Context) error {
-		after, err := vm.Boot(ctx)
-		if err == nil {
-			require.Equal(t, before, after, "a lost node must not cost a VM its address")
-		}
-		return err
+	for _, service := range []struct {
+		what    string
+		answers func(context.Context) error
+	}{
+		{"DNS", l.resolves(vm, "api."+domainA, proxyIP)},
+		{"the proxy", l.reaches(vm, "", l.a+"/api")},
+		{"DHCP", func(ctx context.Context) error {
+			after, err := vm.Boot(ctx)
+			if err == nil {
+				require.Equal(t, before, after, "a lost node must not cost a VM its address")
+			}
+			return err
+		}},
+	} {
+		require.NoError(t, node.Wait(t.Context(), lostAtMost-time.Since(start), service.what+" on the other node", service.answers))
+		l.progress.Say("%s answers %.0fs after the loss", service.what, time.Since(start).Seconds())
+	}
+	l.learns(t, neighbour)
+	l.progress.Say("a silent neighbour knows all three %.0fs after the loss", time.Since(start).Seconds())
+	require.NoError(t, node.Wait(t.Context(), patience, "the VM's API server", func(ctx context.Context) error {
+		return l.asks(ctx, vm, cluster, "https://api."+cluster.domain()+":6443")
 	}))
-	l.progress.Say("the VM has its lease again %.0fs after the loss", time.Since(start).Seconds())
-	require.NoError(t, l.asks(t.Context(), vm, cluster, "https://api."+cluster.domain()+":6443"))
 
 	require.NoError(t, l.StartNode(t.Context(), 2))
-	l.expect(t, 2*time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
+}
+
+// checkNodePaused stops the kubelet and the container runtime of the node that runs
+// the data plane, whose pods live on: their successors come, and once both go on
+// there are no longer two of each than the case allows (case C46, hazard 244).
+func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM) {
+	l.gatherDataPlane(t)
+	before, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	signal := func(name string) {
+		t.Helper()
+		_, err := l.Nodes[1].Script(t.Context(), `pids=$(pgrep -x 'kubelet|containerd'); test "$(wc -w <<<"$pids")" = 2; kill "-$SIGNAL" $pids`, "SIGNAL="+name)
+		require.NoError(t, err)
+	}
+	start := time.Now()
+	signal("STOP")
+	l.progress.Say("kubelet and container runtime of node2 are stopped")
+	l.successors(t, vm, before)
+	l.twoOwnersEach(t, neighbour)
+	l.progress.Say("each server address has two owners %.0fs later", time.Since(start).Seconds())
+	signal("CONT")
+	require.Less(t, l.oneOwnerEach(t, neighbour), twiceAtMost)
+	l.oneOfEach(t)
+	after, err := vm.Boot(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }
 
 // checkNodeCut cuts the node that runs the data plane off the others while both
 // stay on the VLAN: two of everything live there. Whoever answers gives the VM
-// its own address, and after mending there is one of each again (behaviour C6).
-func (l *lab) checkNodeCut(t *testing.T, vm *node.VM, cluster *hostedCluster) {
+// its own address, and after mending there is one of each again, as soon as the
+// node's kubelet tries its API server again (behaviour C6, hazard 244).
+func (l *lab) checkNodeCut(t *testing.T, vm, neighbour *node.VM, cluster *hostedCluster) {
 	l.gatherDataPlane(t)
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
-	start := time.Now()
 	require.NoError(t, l.Partition(t.Context(), 2, true))
 	l.progress.Say("node2 is cut off")
-	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, "the successors on node1", func(ctx context.Context) error {
-		if lease, err := vm.Boot(ctx); err == nil {
-			require.Equal(t, before["ip"], lease["ip"], "another address while two servers live")
-		}
-		for _, process := range []string{"dhcpd", "coredns", "envoy"} {
-			if err := l.Nodes[0].Run(ctx, "pgrep", "-x", process); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	l.progress.Say("the successors run %.0fs after the cut", time.Since(start).Seconds())
+	l.successors(t, vm, before)
 	require.NoError(t, l.Partition(t.Context(), 2, false))
-	require.NoError(t, node.Wait(t.Context(), 2*time.Minute, "one of each", func(ctx context.Context) error {
-		out, err := l.Nodes[1].Output(ctx, "bash", "-c", "pgrep -x dhcpd; pgrep -x coredns; pgrep -x envoy; true")
-		if err == nil && out != "" {
-			err = errors.New("the cut-off pods still run")
-		}
-		return err
-	}))
-	l.expect(t, 2*time.Minute, "infra/tenant-vlan100", "Available", "True")
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the VM to be served", func(ctx context.Context) error {
+	l.oneOwnerEach(t, neighbour)
+	l.oneOfEach(t)
+	require.NoError(t, node.Wait(t.Context(), patience, "the VM to be served", func(ctx context.Context) error {
 		after, err := vm.Boot(ctx)
 		if err != nil {
 			return err
@@ -82,13 +110,49 @@ func (l *lab) checkNodeCut(t *testing.T, vm *node.VM, cluster *hostedCluster) {
 	l.progress.Say("node2 is mended and the VM is served")
 }
 
+// successors waits until node1 runs all of the data plane, while a VM is given its
+// own address by whoever answers.
+func (l *lab) successors(t *testing.T, vm *node.VM, before node.Lease) {
+	t.Helper()
+	start := time.Now()
+	require.NoError(t, node.Wait(t.Context(), patience, "the successors on node1", func(ctx context.Context) error {
+		if lease, err := vm.Boot(ctx); err == nil {
+			require.Equal(t, before["ip"], lease["ip"], "another address while two servers live")
+		}
+		running, err := running(ctx, l.Nodes[0], daemons...)
+		if err == nil && !slices.Equal(running, daemons) {
+			err = fmt.Errorf("node1 runs %v", running)
+		}
+		return err
+	}))
+	l.progress.Say("the successors run %.0fs later", time.Since(start).Seconds())
+}
+
+// oneOfEach waits until node2 runs nothing of the data plane any more, and the
+// operator is content.
+func (l *lab) oneOfEach(t *testing.T) {
+	t.Helper()
+	require.NoError(t, node.Wait(t.Context(), patience, "one of each", func(ctx context.Context) error {
+		running, err := running(ctx, l.Nodes[1], daemons...)
+		if err == nil && len(running) > 0 {
+			err = fmt.Errorf("node2 still runs %v", running)
+		}
+		return err
+	}))
+	l.whole(t)
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
+}
+
+// daemons are the processes with an address on the VLAN, sorted.
+var daemons = []string{"coredns", "dhcpd", "envoy"}
+
 // gatherDataPlane has the operator on node1 and everything else on node2.
 func (l *lab) gatherDataPlane(t *testing.T) {
 	t.Helper()
 	l.gather(t, 1, "oooi-system", "app.kubernetes.io/name=oooi-operator", "oooi-operator")
 	l.gather(t, 2, l.namespace, "app.kubernetes.io/managed-by=oooi-operator", "tenant-vlan100-dhcp", "tenant-vlan100-dns", "tenant-vlan100-proxy")
 	l.whole(t)
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 }
 
 // gather has the pods of Deployments on one node.
@@ -97,7 +161,7 @@ func (l *lab) gather(t *testing.T, index int, ns, selector string, deployments .
 	other := node.Name(3 - index)
 	_, err := l.Kubectl(t.Context(), "cordon", other)
 	require.NoError(t, err)
-	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=150s")
+	_, err = l.Kubectl(t.Context(), "delete", "pods", "-n", ns, "-l", selector, "--field-selector", "spec.nodeName="+other, "--wait", "--timeout=3m")
 	require.NoError(t, err)
 	for _, deployment := range deployments {
 		l.rollout(t, ns, deployment)

@@ -50,7 +50,7 @@ func (l *lab) serveImages(t *testing.T) (now, next packaging.Table) {
 	}
 	_, err = l.World.Daemon("registry", l.standin, "registry", node.Registry, dir)
 	require.NoError(t, err)
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the registry", func(context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the registry", func(context.Context) error {
 		log, err := os.ReadFile(filepath.Join(l.World.Logs, "registry.log"))
 		if err == nil && !strings.Contains(string(log), "complete") {
 			err = errors.New(string(log))
@@ -83,7 +83,7 @@ func (l *lab) startOLM(t *testing.T, tables ...packaging.Table) {
 	_, err := l.Kubectl(t.Context(), "create", "-f", filepath.Join(api, "crds"))
 	require.NoError(t, err)
 	// OLM ends at once where its own kinds are not served yet.
-	_, err = l.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	_, err = l.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=3m")
 	require.NoError(t, err)
 	_, err = l.Kubectl(t.Context(), "create", "namespace", "olm")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func (l *lab) startOLM(t *testing.T, tables ...packaging.Table) {
 		}
 		subscription.WriteString(line)
 	}
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "OLM's resources to be served", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "OLM's resources to be served", func(ctx context.Context) error {
 		return l.Apply(ctx, subscription.String())
 	}))
 	l.progress.Say("OLM runs, and oooi is subscribed to")
@@ -152,7 +152,7 @@ func (l *lab) catalog(t *testing.T, tables []packaging.Table) string {
 func (l *lab) approve(t *testing.T, csv string) {
 	t.Helper()
 	start := time.Now()
-	require.NoError(t, node.Wait(t.Context(), 3*time.Minute, csv+" to be installed", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, csv+" to be installed", func(ctx context.Context) error {
 		plans, err := l.Kubectl(ctx, "get", "installplans", "-n", "oooi-system", "-o",
 			`jsonpath={range .items[*]}{.metadata.name} {.spec.approved} {.spec.clusterServiceVersionNames} {.status.phase}{"\n"}{end}`)
 		if err != nil {

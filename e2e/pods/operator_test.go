@@ -22,21 +22,21 @@ func (l *lab) attach(t *testing.T, clusters ...*hostedCluster) {
 	for _, cluster := range clusters {
 		require.NoError(t, l.Apply(t.Context(), render(t, "attachment.yaml", cluster)))
 	}
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Ready", "True")
+	l.expect(t, "infra/tenant-vlan100", "Ready", "True")
 	for _, component := range []string{"dhcp", "dns", "proxy"} {
 		l.rollout(t, "clusters", "tenant-vlan100-"+component)
 	}
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 	for _, cluster := range clusters {
-		l.expect(t, time.Minute, "infraclusterattachment/"+cluster.Name, "Ready", "True")
+		l.expect(t, "infraclusterattachment/"+cluster.Name, "Ready", "True")
 	}
 }
 
 // expect waits for a condition of an object in the namespace clusters.
-func (l *lab) expect(t *testing.T, limit time.Duration, object, condition, status string) {
+func (l *lab) expect(t *testing.T, object, condition, status string) {
 	t.Helper()
 	start := time.Now()
-	require.NoError(t, node.Wait(t.Context(), limit, object+" to be "+condition+"="+status, func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, object+" to be "+condition+"="+status, func(ctx context.Context) error {
 		out, err := l.Kubectl(ctx, "get", "-n", "clusters", object, "-o",
 			fmt.Sprintf(`jsonpath={.status.conditions[?(@.type==%q)]}`, condition))
 		if err == nil && !strings.Contains(out, fmt.Sprintf(`"status":%q`, status)) {
@@ -67,7 +67,7 @@ func (l *lab) worker(t *testing.T, cluster *hostedCluster) *node.VM {
 		"by alias":    "https://kubernetes.default.svc:443",
 		"by address":  "https://" + proxyIP + ":6443",
 	} {
-		require.NoError(t, node.Wait(t.Context(), time.Minute, "the API server "+what, func(ctx context.Context) error {
+		require.NoError(t, node.Wait(t.Context(), patience, "the API server "+what, func(ctx context.Context) error {
 			return l.asks(ctx, vm, cluster, url)
 		}))
 		l.progress.Say("%s reaches its API server %s", lease["hostname"], what)
@@ -80,7 +80,7 @@ func (l *lab) asks(ctx context.Context, vm *node.VM, cluster *hostedCluster, url
 	p := cluster.authority.Path
 	out, err := vm.Output(ctx, filepath.Join(l.tools, "kubectl"), "--kubeconfig", os.DevNull, "--server", url,
 		"--certificate-authority", p("ca.crt"), "--client-certificate", p("admin.crt"), "--client-key", p("admin.key"),
-		"--request-timeout=5s", "get", "namespace", "default", "-o", "name")
+		"--request-timeout=10s", "get", "namespace", "default", "-o", "name")
 	if err == nil && strings.TrimSpace(out) != "namespace/default" {
 		err = fmt.Errorf("it says %q", out)
 	}

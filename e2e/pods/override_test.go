@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +24,7 @@ func (l *lab) checkOverride(t *testing.T) {
 	require.NoError(t, err)
 	l.runs(t, "dhcp", dhcpd)
 	require.Equal(t, others, l.podUIDs(t, "dns", "proxy"), "the image of DHCP replaced other pods")
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 	l.progress.Say("the Subscription's RELATED_IMAGE_DHCPD runs")
 }
 
@@ -40,9 +39,9 @@ func (l *lab) checkOverrideInInfra(t *testing.T, vm *node.VM) {
 		`{"spec":{"infraComponents":{"dns":{"image":"`+coredns+`"}}}}`)
 	require.NoError(t, err)
 	l.runs(t, "dns", coredns)
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "DNS to answer", l.resolves(vm, "api."+domainA, proxyIP)))
+	require.NoError(t, node.Wait(t.Context(), patience, "DNS to answer", l.resolves(vm, "api."+domainA, proxyIP)))
 	require.Equal(t, others, l.podUIDs(t, "dhcp", "proxy"), "another component's pod was replaced")
-	l.expect(t, time.Minute, "infra/tenant-vlan100", "Available", "True")
+	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 	l.progress.Say("an image that the Infra names runs, and replaced one pod")
 }
 
@@ -50,7 +49,7 @@ func (l *lab) checkOverrideInInfra(t *testing.T, vm *node.VM) {
 func (l *lab) runs(t *testing.T, component, image string) {
 	t.Helper()
 	want := image + " True"
-	require.NoError(t, node.Wait(t.Context(), 2*time.Minute, component+" to run "+image, func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, component+" to run "+image, func(ctx context.Context) error {
 		out, err := l.Kubectl(ctx, "get", "pods", "-n", "clusters", "-l", "app.kubernetes.io/component="+component, "-o",
 			`jsonpath={range .items[*]}{.spec.containers[0].image} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
 		if err == nil && strings.TrimSpace(out) != want {

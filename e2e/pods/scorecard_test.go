@@ -26,7 +26,7 @@ func (l *lab) checkScorecard(t *testing.T) {
 	_, err = l.Kubectl(t.Context(), "create", "namespace", "scorecard")
 	require.NoError(t, err)
 	out, err := l.Control.Output(t.Context(), filepath.Join(l.tools, "operator-sdk"), "scorecard", bundle, "--kubeconfig", l.Kubeconfig(),
-		"--namespace", "scorecard", "--untar-image", untar, "--wait-time", "120s", "--output", "json")
+		"--namespace", "scorecard", "--untar-image", untar, "--wait-time", patience.String(), "--output", "json")
 	require.NoError(t, err, out)
 	var list struct {
 		Items []struct {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,13 @@ func (l *lab) timed(t *testing.T, name string) {
 // held is a busy connection through the proxy.
 type held struct {
 	let  io.Closer
-	done chan error
+	done chan end
+}
+
+// end is how a connection has ended: how is "closed" where the other side did it.
+type end struct {
+	how string
+	err error
 }
 
 // hold opens a connection and keeps it busy in the background.
@@ -65,26 +72,28 @@ func (l *lab) hold(t *testing.T, vm *node.VM, sni string) held {
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	require.NoError(t, cmd.Start())
-	line, _ := bufio.NewReader(said).ReadString('\n')
-	h := held{let, make(chan error, 1)}
+	words := bufio.NewReader(said)
+	line, _ := words.ReadString('\n')
+	h := held{let, make(chan end, 1)}
 	go func() {
+		rest, _ := io.ReadAll(words)
 		err := cmd.Wait()
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, &complaint)
 		}
-		h.done <- err
+		h.done <- end{strings.TrimSpace(string(rest)), err}
 	}()
 	if line != "open\n" {
-		require.NoError(t, h.ended(), "no connection to %s", sni)
+		require.Fail(t, "no connection to "+sni, "%q, then %v", line, <-h.done)
 	}
 	return h
 }
 
 // ended waits for the connection's end.
-func (h held) ended() error { return <-h.done }
+func (h held) ended() end { return <-h.done }
 
 // lives says whether the connection has lived until now.
 func (h held) lives() error {
 	_ = h.let.Close() // it has been closed if the connection has ended
-	return <-h.done
+	return h.ended().err
 }

@@ -3,11 +3,11 @@ package pods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,11 +32,11 @@ func (l *lab) checkUninstall(t *testing.T, clusters ...*hostedCluster) {
 		{"catalogsource", "-n", "olm", "oooi-catalog"},
 		{"namespace", "oooi-system"},
 	} {
-		_, err := l.Kubectl(t.Context(), append([]string{"delete", "--timeout=90s"}, args...)...)
+		_, err := l.Kubectl(t.Context(), append([]string{"delete", "--timeout=3m"}, args...)...)
 		require.NoError(t, err)
 	}
 	// OLM makes its record anew until it has seen that everything is gone.
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "OLM to forget the operator", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "OLM to forget the operator", func(ctx context.Context) error {
 		_, err := l.Kubectl(ctx, "delete", "operators.operators.coreos.com", "--ignore-not-found", "--timeout=10s", "oooi.oooi-system")
 		if err != nil {
 			return err
@@ -50,12 +50,12 @@ func (l *lab) checkUninstall(t *testing.T, clusters ...*hostedCluster) {
 func (l *lab) checkResourcesGo(t *testing.T, clusters ...*hostedCluster) {
 	t.Helper()
 	for _, kind := range []string{"infraclusterattachments", "infras"} {
-		_, err := l.Kubectl(t.Context(), "delete", kind, "-A", "--all", "--timeout=90s")
+		_, err := l.Kubectl(t.Context(), "delete", kind, "-A", "--all", "--timeout=3m")
 		require.NoError(t, err)
 	}
 	const kinds = "deployments,services,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,leases," +
 		"dhcpservers,dnsservers,proxyservers,clusterrolebindings,pods"
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "our objects to be gone", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "our objects to be gone", func(ctx context.Context) error {
 		out, err := l.Kubectl(ctx, "get", kinds, "-A", "-l", "app.kubernetes.io/managed-by=oooi-operator", "-o", "name")
 		if err == nil && strings.TrimSpace(out) != "" {
 			err = errors.New(out)
@@ -75,9 +75,15 @@ func (l *lab) checkResourcesGo(t *testing.T, clusters ...*hostedCluster) {
 // checkNothingLeft looks for traces of us, in the API and on the nodes.
 func (l *lab) checkNothingLeft(t *testing.T) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "every trace to be gone", l.traces))
+	require.NoError(t, node.Wait(t.Context(), patience, "every trace to be gone", l.traces))
 	for _, box := range l.Nodes {
-		require.Error(t, box.Run(t.Context(), "pgrep", "-x", "operator|dhcpd|coredns|xds-manager|envoy"), "processes on %s", box.Name)
+		require.NoError(t, node.Wait(t.Context(), patience, "our processes to end", func(ctx context.Context) error {
+			running, err := running(ctx, box, "operator", "dhcpd", "coredns", "xds-manager", "envoy")
+			if err == nil && len(running) > 0 {
+				err = fmt.Errorf("%s runs %v", box.Name, running)
+			}
+			return err
+		}))
 	}
 	l.progress.Say("nothing is left")
 }
@@ -123,14 +129,14 @@ func (l *lab) checkKustomization(t *testing.T, table packaging.Table, cluster *h
 		manifest = strings.ReplaceAll(manifest, component.Ref(), table.Components[i].Ref())
 	}
 	require.NotContains(t, manifest, published.Registry()+"/")
-	require.NoError(t, node.Wait(t.Context(), time.Minute, "the manifests to be accepted", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the manifests to be accepted", func(ctx context.Context) error {
 		return l.Apply(ctx, manifest)
 	}))
 	l.rollout(t, "oooi-system", "oooi-operator")
 	l.attach(t, cluster)
 	l.checkImages(t, table)
 	l.checkResourcesGo(t, cluster)
-	_, err = l.KubectlIn(t.Context(), manifest, "delete", "--timeout=90s", "-f", "-")
+	_, err = l.KubectlIn(t.Context(), manifest, "delete", "--timeout=3m", "-f", "-")
 	require.NoError(t, err)
 	l.checkNothingLeft(t)
 }

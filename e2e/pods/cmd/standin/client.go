@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,27 +20,73 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// The time for a connection, of which the second packet goes out after one second
+// and the third after three, and for what is said on it.
+const (
+	connectTimeout = 5 * time.Second
+	answerTimeout  = 10 * time.Second
+)
+
+// errConnected marks what went wrong after a connection was made.
+var errConnected = errors.New("connected")
+
 // dial shakes hands with a TLS server. Whose certificate it shows is for the
 // caller to look at.
 func dial(ctx context.Context, addr, sni string) (*tls.Conn, error) {
-	dialer := &net.Dialer{Timeout: time.Second}
+	dialer := &net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp4", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	client := tls.Client(conn, &tls.Config{ServerName: sni, InsecureSkipVerify: true})
-	if err = conn.SetDeadline(time.Now().Add(5 * time.Second)); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(answerTimeout)); err == nil {
 		err = client.HandshakeContext(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("shaking hands: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%w, shaking hands: %w", errConnected, err), conn.Close())
 	}
 	return client, nil
 }
 
-// handshake prints the common name of the certificate that a server shows.
+// outcome is the word for a handshake that somebody else kept from happening:
+// refused, unreachable or unanswered is a connection that did not come about, closed
+// one that the other side ended, mute one on which it said nothing. It is empty for
+// any other error.
+func outcome(err error) string {
+	var timeout net.Error
+	late := errors.As(err, &timeout) && timeout.Timeout()
+	switch connected := errors.Is(err, errConnected); {
+	case connected && late:
+		return "mute"
+	case connected && ended(err):
+		return "closed"
+	case connected:
+		return ""
+	case late:
+		return "unanswered"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused"
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		return "unreachable"
+	}
+	return ""
+}
+
+// ended says whether an error is the connection's end by the other side.
+func ended(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(end error) bool {
+		return errors.Is(err, end)
+	})
+}
+
+// handshake prints the common name of the certificate that a server shows, or the
+// word for how it came to none. Anything else is an error.
 func handshake(ctx context.Context, addr, sni string) error {
 	conn, err := dial(ctx, addr, sni)
+	if word := outcome(err); word != "" {
+		fmt.Println(word)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -48,7 +95,8 @@ func handshake(ctx context.Context, addr, sni string) error {
 }
 
 // hold asks ten times a second over one connection, and once more when its input
-// ends. It says "open" after the first answer.
+// ends. It says "open" after the first answer, and "closed" where the other side
+// ends the connection.
 func hold(ctx context.Context, addr, sni string) error {
 	conn, err := dial(ctx, addr, sni)
 	if err != nil {
@@ -71,6 +119,9 @@ func hold(ctx context.Context, addr, sni string) error {
 		select {
 		case <-tick.C:
 			if err := ask(conn, reader); err != nil {
+				if ended(err) {
+					fmt.Println("closed")
+				}
 				return err
 			}
 		case <-let:
@@ -80,7 +131,7 @@ func hold(ctx context.Context, addr, sni string) error {
 }
 
 func ask(conn *tls.Conn, reader *bufio.Reader) error {
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}
 	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: held\r\n\r\n"); err != nil {

@@ -4,7 +4,8 @@
 //	standin serve SPEC...          SPEC = tls:PORT:NAME | http:PORT:NAME | udp:PORT
 //	standin upstream ADDR          a resolver that knows every name
 //	standin registry ADDR DIR      an image registry that holds the OCI layouts of DIR
-//	standin tls ADDR [SNI]         prints the common name of the server's certificate
+//	standin tls ADDR [SNI]         prints the common name of the server's certificate, or how it came to none:
+//	                               refused, unreachable, unanswered, closed, mute
 //	standin hold ADDR SNI          keeps a connection busy until its input ends; fails if it breaks
 //	standin scan tcp|udp ADDR      prints the ports of ADDR that answer
 //	standin sweep ADDR...          prints ADDR:PORT of every well-known TCP port that answers
