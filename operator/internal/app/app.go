@@ -171,7 +171,7 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 	}
 	clusters := hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), o.DialHosted).Through(a.term.Now)
 	attachments := &attachment.Controller{
-		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now,
+		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now, Away: a.api.Away,
 		Apps: ingress.New(clusters, mgr.GetAPIReader(), time.Now),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)

@@ -15,6 +15,9 @@ const (
 	recheckExternalIP = 15 * time.Second
 	recheckInstall    = 15 * time.Second
 	recheckFault      = time.Minute
+	// recheckAccess, with the time that one call may take, is within the thirty
+	// seconds in which a cluster that can be reached again is seen.
+	recheckAccess = 15 * time.Second
 	// recheckReady notices a change in a hosted cluster, which is not watched.
 	recheckReady = time.Minute
 )
@@ -42,7 +45,9 @@ func Judge(w Wanted, o Observed) Decision {
 		return w.degraded(w.Refusal.Reason, w.Refusal.Message)
 	}
 	if o.AccessProblem != "" {
-		return w.degraded(v1alpha1.ReasonHostedClusterAccessFailed, o.AccessProblem)
+		d := w.degraded(v1alpha1.ReasonHostedClusterAccessFailed, o.AccessProblem)
+		d.After = recheckAccess
+		return d
 	}
 	if !o.WorkerReady {
 		return w.pending(v1alpha1.ReasonWaitingForHostedClusterNodes,

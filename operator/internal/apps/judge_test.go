@@ -103,6 +103,9 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, tc.end, d.Endpoint)
 			require.NotEmpty(t, d.Message)
 			require.Positive(t, d.After)
+			if tc.reason == v1alpha1.ReasonHostedClusterAccessFailed {
+				require.LessOrEqual(t, d.After, 15*time.Second, "with a call that hangs it is seen within 30 s that it is back")
+			}
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 func (d Decision) Refused(kind string, err error, last Endpoint) Decision {
 	d.Endpoint = last
 	d.Phase, d.After = v1alpha1.AppsPhasePending, recheckInstall
+	after := recheckFault
 	switch {
 	case isUnmapped(err), isWebhookAway(err):
 		d.Reason, d.Message = v1alpha1.ReasonWaitingForMetalLBWebhook, "MetalLB does not take "+kind+" objects yet"
@@ -28,8 +29,9 @@ func (d Decision) Refused(kind string, err error, last Endpoint) Decision {
 		}
 	default:
 		d.Reason, d.Message = v1alpha1.ReasonHostedClusterAccessFailed, fmt.Sprintf("writing %s: %v", kind, err)
+		after = recheckAccess
 	}
-	d.Phase, d.After = v1alpha1.AppsPhaseDegraded, recheckFault
+	d.Phase, d.After = v1alpha1.AppsPhaseDegraded, after
 	return d
 }
 

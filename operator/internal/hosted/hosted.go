@@ -59,6 +59,10 @@ type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=service-network-admin-kubeconfig;admin-kubeconfig,verbs=get
 
+// ErrManagement says that it is not the hosted cluster that could not be read, but
+// the management cluster that holds its kubeconfig.
+var ErrManagement = errors.New("the management cluster")
+
 // Clients keeps a client for each hosted cluster until its Secret changes.
 type Clients struct {
 	secrets client.Reader
@@ -129,7 +133,8 @@ func (c *Clients) secret(ctx context.Context, namespace string) (*corev1.Secret,
 		}
 		if err != nil {
 			return nil, outcome.Failed{
-				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "reading Secret " + namespace + "/" + name, Err: err,
+				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "reading Secret " + namespace + "/" + name,
+				Err: fmt.Errorf("%w: %w", ErrManagement, err),
 			}
 		}
 		return secret, nil

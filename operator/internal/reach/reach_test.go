@@ -213,6 +213,7 @@ func TestRequestsOutliveAnOutage(t *testing.T) {
 		require.Empty(t, read)
 		require.Empty(t, write)
 		require.Less(t, len(s.requests()), 100, "it is asked by one, now and then")
+		require.Equal(t, 90*time.Second, r.Away())
 
 		s.set(always(200, nil))
 		back := time.Now()
@@ -220,6 +221,9 @@ func TestRequestsOutliveAnOutage(t *testing.T) {
 		require.NoError(t, <-write)
 		require.Less(t, time.Since(back), 2*time.Second)
 		synctest.Wait()
+		pass(time.Minute)
+		require.GreaterOrEqual(t, r.Away(), 90*time.Second)
+		require.Less(t, r.Away(), 92*time.Second, "it is back")
 		require.Equal(t, 1, backs)
 		require.Equal(t, 1, strings.Count(log.String(), "cannot be reached"), log.String())
 		require.Equal(t, 1, strings.Count(log.String(), "is back"), log.String())

@@ -35,12 +35,15 @@ type Server struct {
 	away *absence // guarded by mu; nil while it answers
 	done bool     // guarded by mu; Follow has ended, nothing waits any more
 	back []func() // guarded by mu
+	// total of the absences that are over.
+	total time.Duration // guarded by mu
 }
 
 // absence is a time in which the API server counts as away.
 type absence struct {
-	over chan struct{} // closed when it is back
-	real bool          // an answer was missed; to be read when it is over
+	since time.Time
+	over  chan struct{} // closed when it is back
+	real  bool          // an answer was missed; to be read when it is over
 }
 
 // New makes a Server that is asked as config says. Nothing waits before Follow
@@ -114,6 +117,7 @@ func (s *Server) returned(missed bool) []func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away.real = missed
+	s.total += time.Since(s.away.since)
 	close(s.away.over)
 	s.away = nil
 	return s.back
@@ -136,8 +140,18 @@ func (s *Server) lost() {
 	if s.done || s.away != nil {
 		return
 	}
-	s.away = &absence{over: make(chan struct{})}
+	s.away = &absence{since: time.Now(), over: make(chan struct{})}
 	s.suspect <- struct{}{} // room for one, and one is away at a time
+}
+
+// Away is for how long it was away so far, all absences together.
+func (s *Server) Away() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away == nil {
+		return s.total
+	}
+	return s.total + time.Since(s.away.since)
 }
 
 // here waits while the API server is away, and tells whether it really was.

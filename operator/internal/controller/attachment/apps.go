@@ -45,38 +45,50 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 
 // How long a hosted cluster holds up the deletion of its attachment: one that does
 // not answer may be back, one that answers and refuses will not change its mind.
-// Who takes as long as answersWithin has not answered.
+// Who takes as long as answersWithin has not answered. It is asked every retryAway.
 const (
 	releaseAfter   = 10 * time.Minute
 	releaseRefused = 80 * time.Second
 	answersWithin  = 5 * time.Second
+	retryAway      = 15 * time.Second
 )
 
 // leaveHostedCluster takes everything back, as far as that can be done: a
 // hosted cluster that is gone takes it with it, and one that does not answer is
-// given up after a while (behaviour B6).
+// given up after a while (behaviour B6) in which it could have answered: neither
+// an operator that was down nor one without its own API server has asked it.
 func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
 	if a.Status.AppsIngressStatus == nil {
 		return nil
 	}
-	started, limit := c.Clock(), releaseAfter
+	t, limit := try{began: c.Clock()}, releaseAfter
 	err := c.Apps.Remove(ctx, a)
 	if err == nil {
 		return nil
 	}
-	if c.Clock().Sub(started) < answersWithin {
+	t.ended, t.away, t.fault = c.Clock(), c.away(), faultOfHosted(err)
+	if t.ended.Sub(t.began) < answersWithin {
 		limit = releaseRefused
 	}
+	spent := c.held.add(a.UID, t)
 	w, readErr := c.World.ForAttachment(ctx, a)
 	if readErr != nil {
 		return readErr
 	}
 	gone := !w.Unreadable[facts.KindHostedCluster] && hostedClusterGone(w, a)
-	if gone || c.Clock().Sub(a.DeletionTimestamp.Time) >= limit {
+	if gone || t.fault && spent >= limit {
 		ctrl.LoggerFrom(ctx).Info("leaving objects of the apps ingress in the hosted cluster", "gone", gone, "err", err.Error())
 		return nil
 	}
-	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: err.Error(), After: retry}
+	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: err.Error(), After: retryAway}
+}
+
+// away is for how long the management cluster's API server was away so far.
+func (c *Controller) away() time.Duration {
+	if c.Away == nil {
+		return 0
+	}
+	return c.Away()
 }
 
 // hostedClusterGone: it is deleted, being deleted, or another one by now.

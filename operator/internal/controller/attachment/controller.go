@@ -44,8 +44,13 @@ type Controller struct {
 	Apps     Apps
 	Gatherer *coalesce.Gatherer
 	Clock    func() time.Time
+	// Away is for how long the management cluster's API server was away since the
+	// operator's start; may be nil.
+	Away func() time.Duration
 	// Events tells of conditions that have changed; may be nil.
 	Events func(before, after *v1alpha1.InfraClusterAttachment)
+
+	held heldUp
 }
 
 // pass is one reconcile.
@@ -159,7 +164,11 @@ func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttach
 	if err := errors.Join(c.leaveHostedCluster(ctx, a), c.leaveControlPlane(ctx, a)); err != nil {
 		return err
 	}
-	return finalizer.Set(ctx, c.Client, a, Finalizer, false)
+	if err := finalizer.Set(ctx, c.Client, a, Finalizer, false); err != nil {
+		return err
+	}
+	c.held.forget(a.UID)
+	return nil
 }
 
 // reportRelease says what holds up a deletion; nothing once it is done.

@@ -3,10 +3,12 @@ package attachment
 import (
 	"context"
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,11 +27,21 @@ import (
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
+// The pauses after failures. What is tried again may have been away for long: the
+// pauses do not grow with that.
+const (
+	firstPause   = 5 * time.Millisecond
+	longestPause = 15 * time.Second
+)
+
 // Setup registers the controller. all makes it look at every attachment again.
 func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-chan event.GenericEvent) error {
 	byControlPlane := c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, client.Object.GetNamespace))
 	built, err := builder.ControllerManagedBy(mgr).Named("attachment").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 8,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, longestPause),
+		}).
 		For(&v1alpha1.InfraClusterAttachment{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged(), programmedChanged()))).
 		// Who shares its control plane keeps the policy.

@@ -41,7 +41,7 @@ const (
 // How soon to go on after something was removed, and where nobody answers.
 const (
 	recheckRemoved = 2 * time.Second
-	recheckAway    = 30 * time.Second
+	recheckAway    = 15 * time.Second
 )
 
 // Step is the sub-step of the attachment controller.

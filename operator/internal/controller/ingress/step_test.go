@@ -1,7 +1,6 @@
 package ingress_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -50,6 +48,7 @@ type cluster struct {
 	step *ingress.Step
 	hub  client.WithWatch
 	now  time.Time
+	way  *way
 }
 
 // hostedScheme is what the operator's client of a hosted cluster knows.
@@ -96,10 +95,8 @@ func newCluster(t *testing.T) *cluster {
 	}).Build()
 	server, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, server.Host)
-	}
-	c.step = ingress.New(hosted.New(c.hub, scheme, dial), c.hub, func() time.Time { return c.now })
+	c.way = &way{address: server.Host, done: t.Context().Done()}
+	c.step = ingress.New(hosted.New(c.hub, scheme, c.way.dial), c.hub, func() time.Time { return c.now })
 	return c
 }
 
