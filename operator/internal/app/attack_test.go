@@ -37,7 +37,7 @@ func refusesForeignClusters(t *testing.T, third int) {
 	require.Empty(t, thief.Finalizers, "nothing was written for it, so nothing needs to be undone")
 	require.Empty(t, thief.Status.Observed, "nothing is told of what is not theirs")
 	condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
-	policy := get(t, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}})
+	policy := get(t, controlPlanePolicy(w.clusters[0]))
 	require.Len(t, policy.Spec.Ingress[0].From, 1, "the thief's proxy is not let in")
 
 	// A cluster of its own that claims the victim's control plane.
@@ -49,14 +49,17 @@ func refusesForeignClusters(t *testing.T, third int) {
 	condition(t, liar, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneNamespaceMismatch)
 	require.Len(t, get(t, policy).Spec.Ingress[0].From, 1)
 
-	// The owner allows it, and takes it back.
+	// The owner allows it, which leaves out both, and takes it back.
 	cluster := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "victim"}}
 	merge(t, cluster, fmt.Sprintf(`{"metadata":{"annotations":{"hostedcluster.densityops.com/allowed-namespaces":"%s"}}}`, tenant))
 	condition(t, thief, v1alpha1.ConditionAdmitted, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	merge(t, cluster, `{"metadata":{"annotations":{"hostedcluster.densityops.com/allowed-namespaces":null}}}`)
 	condition(t, thief, v1alpha1.ConditionAdmitted, metav1.ConditionFalse, v1alpha1.ReasonHostedClusterRefNotPermitted)
 	testenv.Eventually(t, patience, func() error {
-		if n := len(get(t, policy).Spec.Ingress[0].From); n != 1 {
+		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		if n := len(policy.Spec.Ingress[0].From); n != 1 {
 			return fmt.Errorf("the policy has %d peers", n)
 		}
 		return nil

@@ -233,6 +233,9 @@ func (c overlap) nothingWasMade(t *testing.T, infra *v1alpha1.Infra, named clien
 		require.NotContains(t, published, text)
 	}
 	if a, ok := named.(*v1alpha1.InfraClusterAttachment); ok {
+		if want.reason == v1alpha1.ReasonNetworkOverlap {
+			closed(t, testenv.Hosted{Namespace: a.Namespace, Name: a.Name})
+		}
 		if want.reason == v1alpha1.ReasonOverlappingRange {
 			condition(t, a, v1alpha1.ConditionAppsIngressReady, metav1.ConditionFalse, want.reason)
 			require.Empty(t, a.Status.AppsIngressStatus.Applied, "nothing was written to its cluster")

@@ -51,7 +51,7 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 			t.Parallel()
 			w := build(t, 30+i, names[i])
 			condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
-			policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}}
+			policy := controlPlanePolicy(w.clusters[0])
 			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
 			for _, what := range order {
 				remove(t, w, what)
@@ -192,7 +192,5 @@ func TestANamespaceDeletedWholeEnds(t *testing.T) {
 	ns := testenv.NamespaceObject(w.namespace)
 	require.NoError(t, env.Client.Delete(t.Context(), ns))
 	testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), ns) })
-	testenv.Eventually(t, patience, func() error {
-		return env.Gone(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}})
-	})
+	closed(t, w.clusters[0])
 }

@@ -128,7 +128,7 @@ func followsServices(t *testing.T, third int) {
 			require.Equal(t, v1alpha1.Port(6443), b.Port, "clients connect as before: no listener changes")
 		}
 	}
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: h.ControlPlane(), Name: "allow-infrastructure"}}
+	policy := controlPlanePolicy(h)
 	testenv.Eventually(t, patience, func() error {
 		for _, p := range get(t, policy).Spec.Ingress[0].Ports {
 			if p.Port.IntValue() == 7443 {
@@ -216,6 +216,9 @@ func excludesDuplicates(t *testing.T, third int) {
 	require.Contains(t, c.Message, "dup-a")
 	require.Contains(t, c.Message, "dup-b")
 	backend(t, w, "no routes", func(b []v1alpha1.ProxyBackend) bool { return len(b) == 0 })
+	for _, h := range w.clusters {
+		closed(t, h)
+	}
 	testenv.Eventually(t, patience, func() error {
 		if s := get(t, w.infra).Status.ComponentStatus; s.ProxyReady || !s.DNSReady || !s.DHCPReady {
 			return fmt.Errorf("componentStatus is %+v", s)
@@ -227,9 +230,22 @@ func excludesDuplicates(t *testing.T, third int) {
 	require.NotEmpty(t, get(t, dhcp).Spec.LeaseConfig.RangeStart)
 	merge(t, w.attachments[1], `{"spec":{"dns":{"clusterName":"dup-b"}}}`)
 	ready(t, w)
+	for _, h := range w.clusters {
+		get(t, controlPlanePolicy(h)) // it is there before the attachment is Ready
+	}
 }
 
-// behaviour F4: KeepOldest keeps the one that is in force.
+func controlPlanePolicy(h testenv.Hosted) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: h.ControlPlane(), Name: "allow-infrastructure"}}
+}
+
+// closed waits until no proxy is let into a control plane.
+func closed(t *testing.T, h testenv.Hosted) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), controlPlanePolicy(h)) })
+}
+
+// behaviours F4, B11: KeepOldest keeps the one that is in force.
 func keepsOldest(t *testing.T, third int) {
 	w := build(t, third, "old-a", "old-b")
 	merge(t, w.infra, `{"spec":{"conflictPolicy":"KeepOldest"}}`)
@@ -245,6 +261,8 @@ func keepsOldest(t *testing.T, third int) {
 		}
 		return len(list) > 0
 	})
+	closed(t, w.clusters[1])
+	get(t, controlPlanePolicy(w.clusters[0]))
 }
 
 // behaviour F3: only this attachment's names, node ports and foreign metadata kept.
@@ -333,7 +351,7 @@ func retainsDisabled(t *testing.T, third int) {
 func repairsPolicy(t *testing.T, third int) {
 	w := build(t, third, "policy")
 	ready(t, w)
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: "allow-infrastructure"}}
+	policy := controlPlanePolicy(w.clusters[0])
 	good := get(t, policy).Spec
 	peer := good.Ingress[0].From[0]
 	require.Equal(t, w.namespace, peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,12 +62,28 @@ func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.I
 	return nil
 }
 
+// leftOut: the Infra serves nothing of the attachment, so no proxy has business in
+// its control plane. Until that word is there the way is open: it has to be before
+// the first connection. A word on *.apps alone, or on an Infra whose stack stays as
+// it is, leaves nothing out.
+func leftOut(a *v1alpha1.InfraClusterAttachment) bool {
+	c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionProgrammed)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return false
+	}
+	switch c.Reason {
+	case v1alpha1.ReasonNetworkOverlap, v1alpha1.ReasonTooManyAttachments, v1alpha1.ReasonDuplicateHostname, v1alpha1.ReasonDuplicateHostedCluster:
+		return true
+	}
+	return false
+}
+
 // needs are whom the attachments let in, and where to.
 func (p *Policies) needs(ctx context.Context, attachments []*v1alpha1.InfraClusterAttachment) ([]render.PolicyPeer, []v1alpha1.ObservedService, error) {
 	var peers []render.PolicyPeer
 	var services []v1alpha1.ObservedService
 	for _, a := range attachments {
-		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" {
+		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" || leftOut(a) {
 			continue
 		}
 		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}
