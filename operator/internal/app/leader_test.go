@@ -3,13 +3,9 @@ package app_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -65,9 +61,8 @@ func runAsPod(args []string) int {
 
 // replica of the operator in a process of its own, and its pod.
 type replica struct {
-	pod     *corev1.Pod
-	process *exec.Cmd
-	health  string
+	*apart
+	pod *corev1.Pod
 }
 
 func startReplica(t *testing.T, name string) *replica {
@@ -78,53 +73,18 @@ func startReplica(t *testing.T, name string) *replica {
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"},
 	}}, "the leader's lock is the pod's")
 	env.Must(t, r.pod)
-	config, err := env.As(t.Context(), testenv.Namespace, testenv.ServiceAccount)
-	require.NoError(t, err)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, testenv.WriteKubeconfig(kubeconfig, config))
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	r.health = listener.Addr().String()
-	require.NoError(t, listener.Close())
-	self, err := os.Executable()
-	require.NoError(t, err)
-	r.process = exec.CommandContext(t.Context(), self)
-	r.process.Stdout, r.process.Stderr = t.Output(), t.Output()
-	r.process.Env = append(os.Environ(), "POD_NAME="+name, "OPERATOR_CONDITION_NAME=oooi.v0.1.0", podArgs+"="+strings.Join([]string{
-		"--kubeconfig=" + kubeconfig, "--leader-elect=life", "--hub-bind-address=127.0.0.1:0", "--metrics-bind-address=0",
-		"--health-probe-bind-address=" + r.health, "--log-level=error",
-	}, " "))
-	r.process.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		r.process.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		r.process.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		r.process.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	}
-	require.NoError(t, r.process.Start())
-	t.Cleanup(func() { r.kill(t) })
-	testenv.Eventually(t, patience, func() error {
-		for _, path := range []string{"/healthz", "/readyz"} {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.health+path, http.NoBody)
-			require.NoError(t, err)
-			resp, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return err
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				return fmt.Errorf("%s answers %s", path, resp.Status)
-			}
-		}
-		return nil
-	})
+	t.Cleanup(func() { r.die(t) })
+	r.apart = startApart(t, env, []string{"POD_NAME=" + name, "OPERATOR_CONDITION_NAME=oooi.v0.1.0"}, "--leader-elect=life")
+	r.isReady(t)
 	return r
 }
 
-// kill ends the process in the middle of whatever it does, and its pod with it.
-func (r *replica) kill(t *testing.T) {
+// die ends the process in the middle of whatever it does, and its pod with it.
+func (r *replica) die(t *testing.T) {
 	t.Helper()
-	_ = r.process.Process.Kill()
-	_ = r.process.Wait()
+	if r.apart != nil {
+		r.kill()
+	}
 	err := env.Client.Delete(context.WithoutCancel(t.Context()), r.pod, client.GracePeriodSeconds(0))
 	require.NoError(t, client.IgnoreNotFound(err))
 }
@@ -179,12 +139,12 @@ func TestALeaderForLifeAndWhatOLMIsTold(t *testing.T) {
 	env.Must(t, h.Objects()...)
 	psi := testenv.Attachment(w.namespace, "psi", "vlan")
 	env.Must(t, psi)
-	first.kill(t)
+	first.die(t)
 	leads(t, "operator-second")
 	condition(t, psi, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	env.Kubelet(t, w.namespace)
 	upgradeable(t, told, metav1.ConditionTrue, v1alpha1.ReasonAsExpected)
-	second.kill(t)
+	second.die(t)
 	testenv.Eventually(t, patience, func() error {
 		lock := &corev1.ConfigMap{}
 		err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: "oooi-operator"}, lock)
