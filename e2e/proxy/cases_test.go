@@ -40,7 +40,7 @@ func (w *world) paced(source netip.Addr, port uint16, data []byte, size int, pau
 	return name
 }
 
-// case C29; hazards 160, 161.
+// case C29; hazards 21, 160, 161: a hello that is longer than a packet.
 func TestAPostQuantumHelloInTwoSegments(t *testing.T) {
 	w := newWorld(t).start()
 	for _, c := range []struct {
@@ -90,7 +90,7 @@ func TestASilentClientIsClosed(t *testing.T) {
 	}
 }
 
-// case C31; hazard 154.
+// case C31; hazards 30, 154: the letters' case does not matter.
 func TestUpperCaseAndGreaseWithEncryptedHello(t *testing.T) {
 	w := newWorld(t).start()
 	require.Equal(t, "a-oauth", w.from(WorkerB, 443, input(t, "tls-upper-sni"), 0))

@@ -76,7 +76,7 @@ spec:
 ` + extra
 }
 
-// hazards 15, 16: which networks are ours.
+// hazards 15, 16, 31: which networks are ours, of all that a machine has.
 func TestOnlyThisNetworkCounts(t *testing.T) {
 	cfg := fixture()
 	cfg.Networks = append(cfg.Networks, config.Network{Namespace: "tenant", Name: "vlan100"})

@@ -16,7 +16,7 @@ import (
 // tcpUserTimeout is Linux's TCP_USER_TIMEOUT, which syscall does not name.
 const tcpUserTimeout = 18
 
-// behaviour E7; hazards 156, 157, 164, 169, 173, 184: what holds for every
+// behaviour E7; hazards 30, 156, 157, 164, 169, 173, 184: what holds for every
 // connection of every tenant.
 func TestEveryListenerAndClusterHasItsSettings(t *testing.T) {
 	table, _ := read(t, "testdata/two-attachments")
