@@ -39,7 +39,7 @@ type DNSServerList struct {
 }
 
 // DNSServerSpec is the wanted state of a DNS server.
-// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || !isCIDR(self.networkConfig.cidr) || self.hosts.all(h, !isIP(h.address) || cidr(self.networkConfig.cidr).containsIP(h.address))",messageExpression="'hosts: each address must lie inside networkConfig.cidr ' + self.networkConfig.cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || !isCIDR(self.networkConfig.cidr) || [cidr(self.networkConfig.cidr)].all(c, self.hosts.all(h, !isIP(h.address) || c.containsIP(h.address)))",messageExpression="'hosts: each address must lie inside networkConfig.cidr ' + self.networkConfig.cidr"
 type DNSServerSpec struct {
 	PodConfig `json:",inline"`
 
@@ -132,7 +132,7 @@ type DNSView struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	Addresses []IPv4 `json:"addresses,omitempty"`
+	Addresses []ListedIPv4 `json:"addresses,omitempty"`
 }
 
 // DNSPolicy is a value of DNSView.Policy.
@@ -154,7 +154,7 @@ type DNSHost struct {
 	Name DomainName `json:"name"`
 	// address of it, inside the CIDR.
 	// +required
-	Address IPv4 `json:"address"`
+	Address ListedIPv4 `json:"address"`
 }
 
 // DNSServerStatus is what the operator and the DNS server saw.

@@ -107,13 +107,13 @@ type ProxyNetworkConfig struct {
 	UpstreamServers []Upstream `json:"upstreamServers,omitempty"`
 }
 
+// Hundreds of backends are judged at every write, so they have one rule, and what most
+// of them are comes first: each look at a field costs the API server more than the rest.
+
 // ProxyBackend is one route and where it leads. Without hostnames TLS takes a
 // hello without SNI, and TCP whatever no other backend of the port took.
 //
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'HTTP' || (has(self.hostnames) && self.hostnames.size() > 0)",messageExpression="'backends: ' + self.name + ': hostnames are required with protocol HTTP'"
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'TCP' || !has(self.hostnames) || self.hostnames.size() == 0",messageExpression="'backends: ' + self.name + ': hostnames have no meaning with protocol TCP: ' + self.hostnames[0]"
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'HTTP' || !has(self.sourcePrefixRanges) || self.sourcePrefixRanges.size() == 0",messageExpression="'backends: ' + self.name + ': sourcePrefixRanges have no meaning with protocol HTTP: ' + self.sourcePrefixRanges[0]"
-// +kubebuilder:validation:XValidation:rule="self.port != 53 && self.port != 9901 && !(self.port >= 9090 && self.port <= 9099)",messageExpression="'backends: ' + self.name + ': port ' + (self.port == 53 ? '53' : self.port == 9901 ? '9901' : '909' + (self.port % 10 == 0 ? '0' : self.port % 10 == 1 ? '1' : self.port % 10 == 2 ? '2' : self.port % 10 == 3 ? '3' : self.port % 10 == 4 ? '4' : self.port % 10 == 5 ? '5' : self.port % 10 == 6 ? '6' : self.port % 10 == 7 ? '7' : self.port % 10 == 8 ? '8' : '9')) + ' is reserved: 53, 9090-9099 and 9901 are'"
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'TLS' || (self.protocol == 'HTTP' ? has(self.hostnames) && self.hostnames.size() > 0 && (!has(self.sourcePrefixRanges) || self.sourcePrefixRanges.size() == 0) : self.protocol != 'TCP' || !has(self.hostnames) || self.hostnames.size() == 0)",messageExpression="'backends: ' + self.name + (self.protocol == 'TCP' ? ': hostnames have no meaning with protocol TCP: ' + self.hostnames[0] : has(self.hostnames) && self.hostnames.size() > 0 ? ': sourcePrefixRanges have no meaning with protocol HTTP: ' + self.sourcePrefixRanges[0] : ': hostnames are required with protocol HTTP')"
 type ProxyBackend struct {
 	// name, unique in the proxy.
 	// +required
@@ -130,6 +130,7 @@ type ProxyBackend struct {
 	Hostnames []string `json:"hostnames,omitempty"`
 	// port that clients connect to.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self != 53 && self != 9901 && (self < 9090 || self > 9099)",messageExpression="'port ' + (self == 53 ? '53' : self == 9901 ? '9901' : '909' + (self % 10 == 0 ? '0' : self % 10 == 1 ? '1' : self % 10 == 2 ? '2' : self % 10 == 3 ? '3' : self % 10 == 4 ? '4' : self % 10 == 5 ? '5' : self % 10 == 6 ? '6' : self % 10 == 7 ? '7' : self % 10 == 8 ? '8' : '9')) + ' is reserved: 53, 9090-9099 and 9901 are'"
 	Port Port `json:"port"`
 	// protocol: TLS by server name, HTTP by Host, TCP by port alone.
 	// +required
@@ -169,7 +170,7 @@ const (
 type ProxyEndpoint struct {
 	// ip of the endpoint.
 	// +optional
-	IP IPv4 `json:"ip,omitempty"`
+	IP ListedIPv4 `json:"ip,omitempty"`
 	// hostname of the endpoint, resolved through upstreamServers.
 	// +optional
 	Hostname DomainName `json:"hostname,omitempty"`

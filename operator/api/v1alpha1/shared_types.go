@@ -11,6 +11,15 @@ import (
 // +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",messageExpression="self + ' must be an IPv4 address without leading zeros, such as 192.0.2.1'"
 type IPv4 string
 
+// A child has thousands of addresses, and the API server judges them at every write.
+// A pattern costs it a fraction of a rule.
+
+// ListedIPv4 is an IPv4 address in dotted form, without leading zeros.
+//
+// +kubebuilder:validation:MaxLength=15
+// +kubebuilder:validation:Pattern=`^(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])){3}$`
+type ListedIPv4 string
+
 // IPv4CIDR is an IPv4 network with no host bits set, between /8 and /30.
 //
 // +kubebuilder:validation:MaxLength=18

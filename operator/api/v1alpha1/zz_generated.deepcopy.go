@@ -706,7 +706,7 @@ func (in *DNSView) DeepCopyInto(out *DNSView) {
 	*out = *in
 	if in.Addresses != nil {
 		in, out := &in.Addresses, &out.Addresses
-		*out = make([]IPv4, len(*in))
+		*out = make([]ListedIPv4, len(*in))
 		copy(*out, *in)
 	}
 }

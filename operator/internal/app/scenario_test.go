@@ -88,7 +88,7 @@ func backend(t *testing.T, w world, what string, matches func([]v1alpha1.ProxyBa
 	return proxy
 }
 
-func leadsTo(name string, ip v1alpha1.IPv4) func([]v1alpha1.ProxyBackend) bool {
+func leadsTo(name string, ip v1alpha1.ListedIPv4) func([]v1alpha1.ProxyBackend) bool {
 	return func(list []v1alpha1.ProxyBackend) bool {
 		for _, b := range list {
 			if b.Name == name {
@@ -116,12 +116,12 @@ func followsServices(t *testing.T, third int) {
 	ready(t, w)
 	h := w.clusters[0]
 	old := get(t, h.Service("kube-apiserver", 6443))
-	backend(t, w, "the API's backend", leadsTo("follow/api", v1alpha1.IPv4(old.Spec.ClusterIP)))
+	backend(t, w, "the API's backend", leadsTo("follow/api", v1alpha1.ListedIPv4(old.Spec.ClusterIP)))
 	require.NoError(t, env.Client.Delete(t.Context(), old))
 	again := h.Service("kube-apiserver", 7443)
 	require.NoError(t, env.Client.Create(t.Context(), again))
 	require.NotEqual(t, old.Spec.ClusterIP, again.Spec.ClusterIP)
-	proxy := backend(t, w, "the API's backend after the Service was made anew", leadsTo("follow/api", v1alpha1.IPv4(again.Spec.ClusterIP)))
+	proxy := backend(t, w, "the API's backend after the Service was made anew", leadsTo("follow/api", v1alpha1.ListedIPv4(again.Spec.ClusterIP)))
 	for _, b := range proxy.Spec.Backends {
 		if b.Name == "follow/api" {
 			require.Equal(t, v1alpha1.Port(7443), b.Endpoints[0].Port)

@@ -112,6 +112,7 @@ func (a *App) connect(ctx context.Context, config *rest.Config, wrote func(verb,
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, wrote} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return warnOnce{next, &sync.Map{}} })
 	config.Wrap(term.Through)
 	config.Wrap(a.api.Through)
 	a.api.OnBack(again)

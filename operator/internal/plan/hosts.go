@@ -34,7 +34,7 @@ func hosts(bindings []Binding, n *network, included []*candidate, owned []v1alph
 		if taken[name] || len(name) > 253 {
 			continue
 		}
-		out = append(out, v1alpha1.DNSHost{Name: v1alpha1.DomainName(name), Address: ipv4(b.Address)})
+		out = append(out, v1alpha1.DNSHost{Name: v1alpha1.DomainName(name), Address: listedIPv4(b.Address)})
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.DNSHost) int {
 		return cmp.Or(strings.Compare(string(a.Name), string(b.Name)), strings.Compare(string(a.Address), string(b.Address)))

@@ -251,3 +251,6 @@ func ipv4(a netip.Addr) v1alpha1.IPv4 {
 	}
 	return v1alpha1.IPv4(a.String())
 }
+
+// listedIPv4 is the same in the long lists of a child.
+func listedIPv4(a netip.Addr) v1alpha1.ListedIPv4 { return v1alpha1.ListedIPv4(ipv4(a)) }

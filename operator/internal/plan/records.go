@@ -47,7 +47,7 @@ var (
 )
 
 func answer(a netip.Addr) v1alpha1.DNSView {
-	return v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyAnswer, Addresses: []v1alpha1.IPv4{ipv4(a)}}
+	return v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyAnswer, Addresses: []v1alpha1.ListedIPv4{listedIPv4(a)}}
 }
 
 // records are the owned names (behaviours D1 to D3), sorted. proxy is the proxy's

@@ -88,7 +88,7 @@ func reviewEndpoints(b v1alpha1.ProxyBackend, proxy v1alpha1.IPv4) []string {
 		out = append(out, fmt.Sprintf("backends: %s: endpoints must hold one at least", b.Name))
 	}
 	for _, e := range b.Endpoints {
-		if a, err := ParseIPv4(string(e.IP)); err == nil && (a.IsUnspecified() || a.As4()[0] >= 224 || e.IP == proxy) {
+		if a, err := ParseIPv4(string(e.IP)); err == nil && (a.IsUnspecified() || a.As4()[0] >= 224 || string(e.IP) == string(proxy)) {
 			out = append(out, fmt.Sprintf("backends: %s: endpoint %s can be none: it is the proxy itself, or no host's", b.Name, e.IP))
 		}
 	}

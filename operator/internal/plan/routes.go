@@ -31,7 +31,7 @@ func routes(included []*candidate, sources map[Key][]netip.Addr, pod podView, fa
 func (c *candidate) endpoint(role v1alpha1.ServiceRole) []v1alpha1.ProxyEndpoint {
 	for _, s := range c.Services {
 		if s.Role == role && s.IP.IsValid() && s.Port != 0 {
-			return []v1alpha1.ProxyEndpoint{{IP: ipv4(s.IP), Port: v1alpha1.Port(s.Port)}}
+			return []v1alpha1.ProxyEndpoint{{IP: listedIPv4(s.IP), Port: v1alpha1.Port(s.Port)}}
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func appsRoutes(c *candidate, pod podView) []v1alpha1.ProxyBackend {
 	}
 	http, https := AppsPorts(c.Spec.AppsIngress.Ports)
 	to := func(port uint16) []v1alpha1.ProxyEndpoint {
-		e := v1alpha1.ProxyEndpoint{IP: ipv4(c.AppsIP), Port: v1alpha1.Port(port)}
+		e := v1alpha1.ProxyEndpoint{IP: listedIPv4(c.AppsIP), Port: v1alpha1.Port(port)}
 		if !c.AppsIP.IsValid() {
 			e.Hostname = v1alpha1.DomainName(strings.TrimSuffix(strings.ToLower(c.AppsHostname), "."))
 		}

@@ -128,7 +128,7 @@ func TestRoutesOfOneCluster(t *testing.T) {
 	p := plan.For(plan.Inputs{Infra: vlan(), Attachments: []plan.Attachment{
 		cluster("a", 0, workers("192.0.2.101"), apps("192.0.2.200", "192.0.2.200"), ports(8080, 8443)), cluster("b", 1),
 	}})
-	to := func(ip v1alpha1.IPv4, port v1alpha1.Port) []v1alpha1.ProxyEndpoint {
+	to := func(ip v1alpha1.ListedIPv4, port v1alpha1.Port) []v1alpha1.ProxyEndpoint {
 		return []v1alpha1.ProxyEndpoint{{IP: ip, Port: port}}
 	}
 	source := []string{"192.0.2.101/32"}
