@@ -103,7 +103,7 @@ func TestEnvoyOutlivesTheEndOfItsDescriptors(t *testing.T) {
 	w.start()
 	held := w.open(5, WorkerA, 6443, Named(""), "a-api")
 	crowd := w.silent(400, Stranger, 443, nil)
-	require.NotEqual(t, "a-oauth", w.from(WorkerA, 443, Named(fqdn("oauth", "a")), 0), "there is no descriptor left")
+	require.Equal(t, "silent", w.from(WorkerA, 443, Named(fqdn("oauth", "a")), 0), "the kernel takes it, and Envoy has no descriptor left for it")
 	require.Equal(t, len(held), alive(held))
 	for _, c := range crowd {
 		_ = c.Close()
@@ -138,7 +138,7 @@ func TestKillsAtAnyMomentOfAChange(t *testing.T) {
 		require.NoError(t, w.StartEnvoy(t.Context()))
 	}
 	w.inForce("v36")
-	require.NoError(t, w.Ready(t.Context(), 30*time.Second))
+	require.NoError(t, w.Ready(t.Context()))
 	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
 	require.Equal(t, "b-oauth", w.from(WorkerB, 443, Named(fqdn("oauth", "b")), 0))
 }

@@ -35,7 +35,7 @@ func (w *world) paced(source netip.Addr, port uint16, data []byte, size int, pau
 	}
 	name, err := hear(c, data, 0)
 	if err != nil {
-		return "closed"
+		return unheard(err)
 	}
 	return name
 }
@@ -66,7 +66,7 @@ func TestAServerNameSplitAcrossRecords(t *testing.T) {
 // case C30: who says five bytes and stops is closed after 15 s, and reaches nobody.
 func TestASilentClientIsClosed(t *testing.T) {
 	// Envoy's timers count from the time at which its loop woke up.
-	const timeout, early, late = 15 * time.Second, 100 * time.Millisecond, 3 * time.Second
+	const timeout, early, late = 15 * time.Second, 100 * time.Millisecond, 5 * time.Second
 	w := newWorld(t).start()
 	accepted := map[string]int{}
 	for name, b := range w.backends {
@@ -81,8 +81,7 @@ func TestASilentClientIsClosed(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.SetReadDeadline(began.Add(2*timeout)))
 		_, err = c.Read(make([]byte, 1))
-		require.Error(t, err)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, "closed", unheard(err))
 		require.WithinRange(t, time.Now(), began.Add(timeout-early), began.Add(timeout+late), "closed at the inspector's timeout")
 	}
 	for name, b := range w.backends {
@@ -162,7 +161,7 @@ func TestMuchPlainTextAtOnceReachesTheOwnAPIServer(t *testing.T) {
 	data := append([]byte("POST /version HTTP/1.1\r\nHost: x\r\n\r\n"), bytes.Repeat([]byte("x"), 60<<10)...)
 	c := w.open(1, WorkerA, 6443, data, "a-api")[0]
 	require.NoError(t, c.CloseWrite())
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 	rest, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Len(t, rest, len(data)-len(w.backends["a-api"].First())+len("bye"), "every byte arrived, and came back but for the first read")

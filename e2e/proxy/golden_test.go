@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +77,7 @@ func TestEveryGoldenFileIsTakenByEnvoy(t *testing.T) {
 			require.NoError(t, w.WriteSnapshot(content))
 			require.NoError(t, w.StartManager())
 			require.NoError(t, w.StartEnvoy(t.Context()))
-			require.NoError(t, w.Ready(t.Context(), 20*time.Second), "accepted by xDS")
+			require.NoError(t, w.Ready(t.Context()), "accepted by xDS")
 			require.Zero(t, w.metric(`oooi_xds_nacks_total{type="listener"}`))
 			require.Zero(t, w.metric(`oooi_xds_nacks_total{type="cluster"}`))
 			require.NoError(t, w.Manager.Kill())

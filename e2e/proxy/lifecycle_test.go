@@ -33,7 +33,7 @@ func (w *world) open(n int, source netip.Addr, port uint16, data []byte, want st
 func alive(cs []*net.TCPConn) int {
 	n := 0
 	for _, c := range cs {
-		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(patience))
 		if _, err := c.Write([]byte("ping")); err != nil {
 			continue
 		}
@@ -60,7 +60,7 @@ func TestTheManagersRestartTouchesNothing(t *testing.T) {
 	require.NoError(t, w.Manager.Kill())
 	require.Equal(t, "a-oauth", w.from(Stranger, 443, Named(fqdn("oauth", "a")), 0), "without its manager Envoy goes on")
 	require.NoError(t, w.StartManager())
-	require.NoError(t, w.Ready(t.Context(), 60*time.Second))
+	require.NoError(t, w.Ready(t.Context()))
 	for _, c := range counters {
 		n, err := w.Stat(t.Context(), c)
 		require.NoError(t, err)
@@ -70,9 +70,20 @@ func TestTheManagersRestartTouchesNothing(t *testing.T) {
 	require.Equal(t, len(held), alive(held))
 }
 
-// versions are the versions of every listener and cluster in force, as Envoy has
-// them, and that of the whole as the manager says it.
+// versions are those of every listener and cluster in force, as Envoy has them, and
+// that of the whole as the manager says it.
 func (w *world) versions() map[string]string {
+	w.t.Helper()
+	out := w.inForceByEnvoy()
+	_, metrics, err := w.Get(w.t.Context(), w.Hub, netip.AddrPortFrom(PodIP, 9090), "/metrics", "")
+	require.NoError(w.t, err)
+	out["accepted"] = regexp.MustCompile(`(?m)^oooi_xds_accepted_info\{.*$`).FindString(metrics)
+	require.NotEmpty(w.t, out["accepted"])
+	return out
+}
+
+// inForceByEnvoy are the versions that Envoy has.
+func (w *world) inForceByEnvoy() map[string]string {
 	w.t.Helper()
 	dump, err := w.Admin(w.t.Context(), "/config_dump")
 	require.NoError(w.t, err)
@@ -104,10 +115,6 @@ func (w *world) versions() map[string]string {
 	for name, version := range out {
 		require.NotEmpty(w.t, version, name)
 	}
-	_, metrics, err := w.Get(w.t.Context(), w.Hub, netip.AddrPortFrom(PodIP, 9090), "/metrics", "")
-	require.NoError(w.t, err)
-	out["accepted"] = regexp.MustCompile(`(?m)^oooi_xds_accepted_info\{.*$`).FindString(metrics)
-	require.NotEmpty(w.t, out["accepted"])
 	return out
 }
 
@@ -122,7 +129,7 @@ func TestEnvoysRestartIsNeverReadyWithoutListeners(t *testing.T) {
 	require.ErrorContains(t, err, "503", "without its manager Envoy is not live")
 	require.Equal(t, "refused", w.from(WorkerA, 6443, Named(""), 0))
 	require.NoError(t, w.StartManager())
-	require.NoError(t, w.Ready(t.Context(), 30*time.Second))
+	require.NoError(t, w.Ready(t.Context()))
 	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
 	t.Run("Envoy alone restarts", func(t *testing.T) {
 		require.NoError(t, w.Envoy.Kill())
@@ -132,7 +139,7 @@ func TestEnvoysRestartIsNeverReadyWithoutListeners(t *testing.T) {
 		})
 		require.NoError(t, w.StartEnvoy(t.Context()))
 		began := time.Now()
-		require.NoError(t, w.Ready(t.Context(), 30*time.Second))
+		require.NoError(t, w.Ready(t.Context()))
 		t.Logf("listeners were in force %s after Envoy's start", time.Since(began))
 		require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0))
 	})
@@ -144,10 +151,10 @@ func TestTheManagersOwnEndDrainsNothing(t *testing.T) {
 	w := newWorld(t).start()
 	held := w.open(3, WorkerA, 6443, Named(""), "a-api")
 	require.NoError(t, w.Manager.Signal(syscall.SIGTERM))
-	require.NoError(t, w.Manager.Wait(30*time.Second))
+	require.NoError(t, w.Manager.Wait(time.Minute))
 	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0), "new connections are taken while it is away")
 	require.NoError(t, w.StartManager())
-	require.NoError(t, w.Ready(t.Context(), 60*time.Second))
+	require.NoError(t, w.Ready(t.Context()))
 	require.Equal(t, "a-api", w.from(WorkerA, 6443, Named(""), 0), "and when it is back")
 	require.Equal(t, len(held), alive(held))
 }
@@ -171,9 +178,9 @@ func TestTheEndDrainsFirst(t *testing.T) {
 	for _, c := range held {
 		require.NoError(t, c.Close())
 	}
-	require.NoError(t, w.Manager.Wait(20*time.Second), "the last connection's end is the end")
+	require.NoError(t, w.Manager.Wait(time.Minute), "the last connection's end is the end")
 	require.Equal(t, http.StatusOK, <-drained)
-	require.NoError(t, w.Envoy.Wait(20*time.Second), "an Envoy without listeners ends, so that nothing can leave it like that")
+	require.NoError(t, w.Envoy.Wait(time.Minute), "an Envoy without listeners ends, so that nothing can leave it like that")
 }
 
 func TestWhoeverAsksForTheDrainStartsNone(t *testing.T) {
@@ -191,7 +198,7 @@ func TestHalfCloseIsPassedOn(t *testing.T) {
 	_, err := c.Write([]byte("tail"))
 	require.NoError(t, err)
 	require.NoError(t, c.CloseWrite())
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(5*time.Second)))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 	all, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Equal(t, "tailbye", string(all), "what the server says after the client's end arrives")

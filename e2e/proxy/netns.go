@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,7 +55,7 @@ func Listen(h *lab.Host, addr netip.AddrPort) (net.Listener, error) {
 
 // Dial connects from an address of the host; an invalid one lets the kernel choose.
 func Dial(ctx context.Context, h *lab.Host, from netip.Addr, to netip.AddrPort) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: 5 * time.Second}
+	d := net.Dialer{Timeout: patience}
 	if from.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 		// Many connections from one address: the kernel may reuse its ports.

@@ -14,8 +14,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/densityops/oooi/e2e/lab"
@@ -33,6 +35,9 @@ var (
 	VIPA     = netip.MustParseAddr("192.0.2.200")
 	VIPB     = netip.MustParseAddr("192.0.2.210")
 )
+
+// patience is how long a busy machine may take for what an idle one does at once.
+const patience = 10 * time.Second
 
 // Rig is a proxy pod between a VLAN with VMs and a pod network with services.
 type Rig struct {
@@ -100,10 +105,8 @@ func builtManager(ctx context.Context, root, dir string) (string, error) {
 	defer managerOnce.Unlock()
 	out := filepath.Join(dir, "xds-manager")
 	if managerOnce.content == nil {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "./cmd/xds-manager")
-		cmd.Dir = filepath.Join(root, "xds-manager")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building xds-manager: %w: %s", err, said)
+		if err := buildManager(ctx, root, out); err != nil {
+			return "", err
 		}
 		b, err := os.ReadFile(out)
 		if err != nil {
@@ -112,6 +115,15 @@ func builtManager(ctx context.Context, root, dir string) (string, error) {
 		managerOnce.content = b
 	}
 	return out, os.WriteFile(out, managerOnce.content, 0o755)
+}
+
+func buildManager(ctx context.Context, root, out string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", out}, flags...), "./cmd/xds-manager")...)
+	cmd.Dir = filepath.Join(root, "xds-manager")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building xds-manager: %w: %s", err, said)
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -238,12 +250,12 @@ func (r *Rig) Start(ctx context.Context) error {
 	if err := r.StartEnvoy(ctx); err != nil {
 		return err
 	}
-	return r.Ready(ctx, 90*time.Second)
+	return r.Ready(ctx)
 }
 
 // Ready waits until the manager says that the listeners are in force.
-func (r *Rig) Ready(ctx context.Context, limit time.Duration) error {
-	return lab.Until(ctx, limit, "the manager is ready", func(ctx context.Context) error {
+func (r *Rig) Ready(ctx context.Context) error {
+	return lab.Until(ctx, 2*time.Minute, "the manager is ready", func(ctx context.Context) error {
 		if err := r.Manager.Running(); err != nil {
 			return err
 		}
@@ -325,7 +337,10 @@ func (r *Rig) Stat(ctx context.Context, name string) (int, error) {
 }
 
 // Probe connects, sends data in chunks (0 = at once) and answers with the name
-// of the backend that replied, or "closed", "silent", "refused".
+// of the backend that replied, or with how it came to none: "refused" is a
+// connection that the other side did not take, "unanswered" one that it said
+// nothing to, "closed" one that it took and ended, "silent" one that it took and
+// said nothing on. Anything else is told in its own words.
 func Probe(ctx context.Context, h *lab.Host, from netip.Addr, to netip.AddrPort, data []byte, chunk int) string {
 	c, name := Open(ctx, h, from, to, data, chunk)
 	if c != nil {
@@ -338,18 +353,40 @@ func Probe(ctx context.Context, h *lab.Host, from netip.Addr, to netip.AddrPort,
 func Open(ctx context.Context, h *lab.Host, from netip.Addr, to netip.AddrPort, data []byte, chunk int) (*net.TCPConn, string) {
 	c, err := Dial(ctx, h, from, to)
 	if err != nil {
-		return nil, "refused"
+		return nil, outcome(err, map[string]func(error) bool{"unanswered": late, "refused": is(syscall.ECONNREFUSED)})
 	}
 	name, err := hear(c, data, chunk)
-	if err != nil || name == "" {
+	if err != nil {
 		_ = c.Close()
-		var ne net.Error
-		if errors.As(err, &ne) && ne.Timeout() {
-			return nil, "silent"
-		}
-		return nil, "closed"
+		return nil, unheard(err)
 	}
 	return c, name
+}
+
+// unheard is the word for hear's error.
+func unheard(err error) string {
+	return outcome(err, map[string]func(error) bool{"silent": late, "closed": is(io.EOF, syscall.ECONNRESET, syscall.EPIPE)})
+}
+
+// outcome is the word for an error, or what the error says.
+func outcome(err error, words map[string]func(error) bool) string {
+	for word, fits := range words {
+		if fits(err) {
+			return word
+		}
+	}
+	return err.Error()
+}
+
+func late(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+func is(any ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(any, func(one error) bool { return errors.Is(err, one) })
+	}
 }
 
 func hear(c *net.TCPConn, data []byte, chunk int) (string, error) {
@@ -363,7 +400,7 @@ func hear(c *net.TCPConn, data []byte, chunk int) (string, error) {
 		}
 		data = data[n:]
 	}
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return "", err
 	}
 	// Byte by byte: what follows the line is not ours.

@@ -84,10 +84,11 @@ func (w *world) from(source netip.Addr, port uint16, data []byte, chunk int) str
 	return Probe(w.t.Context(), w.VMs, source, netip.AddrPortFrom(VLANIP, port), data, chunk)
 }
 
-// until waits for a condition. A busy machine gets four times the limit.
+// until waits for a condition. A busy machine gets four times the limit, and a
+// minute at least.
 func (w *world) until(limit time.Duration, what string, ok func() bool) {
 	w.t.Helper()
-	w.within(4*limit, what, ok)
+	w.within(max(4*limit, time.Minute), what, ok)
 }
 
 // within waits for a condition no longer than the limit. It asks in the test's

@@ -122,7 +122,7 @@ func TestEverythingRestartsWithoutOperatorAndAPIServer(t *testing.T) {
 	require.NoError(t, c.Manager.Kill())
 	require.Equal(t, "a-oauth", c.extra(), "Envoy goes on alone")
 	require.NoError(t, c.StartManager())
-	require.NoError(t, c.Ready(t.Context(), 30*time.Second), "the manager has the last good snapshot on disk")
+	require.NoError(t, c.Ready(t.Context()), "the manager has the last good snapshot on disk")
 	require.Equal(t, len(held), alive(held), "open connections outlive operator, API server and manager")
 	require.NoError(t, c.Manager.Kill())
 	require.NoError(t, c.Envoy.Kill())

@@ -103,12 +103,20 @@ func (a *apiServer) kubeconfig(t *testing.T) string {
 type fakeEnvoy struct {
 	mu      sync.Mutex // guards what follows
 	rejects string
+	words   string
+	cut     bool // it ends its words as Envoy ends too many
 	holds   map[string]string
 }
 
 func connectEnvoy(t *testing.T, socket, node, rejects string) *fakeEnvoy {
 	t.Helper()
-	e := &fakeEnvoy{rejects: rejects, holds: map[string]string{}}
+	e := &fakeEnvoy{rejects: rejects, words: "envoy's own words", holds: map[string]string{}}
+	e.connect(t, socket, node)
+	return e
+}
+
+func (e *fakeEnvoy) connect(t *testing.T, socket, node string) {
+	t.Helper()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -130,7 +138,6 @@ func connectEnvoy(t *testing.T, socket, node, rejects string) *fakeEnvoy {
 			}
 		}
 	}()
-	return e
 }
 
 func (e *fakeEnvoy) answer(r *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.DeltaDiscoveryRequest {
@@ -139,7 +146,10 @@ func (e *fakeEnvoy) answer(r *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.D
 	out := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
 	for _, x := range r.Resources {
 		if e.rejects != "" && strings.Contains(x.Name, e.rejects) {
-			out.ErrorDetail = &rpcstatus.Status{Message: "envoy's own words about " + x.Name}
+			out.ErrorDetail = &rpcstatus.Status{Message: e.words + " about " + x.Name}
+			if e.cut {
+				out.ErrorDetail.Message += truncated
+			}
 			continue
 		}
 		e.holds[x.Name] = x.Version
@@ -252,6 +262,21 @@ func TestARejectionIsInTheStatusInEnvoysWords(t *testing.T) {
 	require.Equal(t, "sha256:2", api.agentStatus()["observedVersion"])
 	code, _ := get(t, o, "/ready")
 	require.Equal(t, http.StatusOK, code, "what was in force still is")
+}
+
+// Envoy quotes the whole resource before it says why, and cuts that after some 4,000
+// bytes; status is cut too. What is left says where the reason is.
+func TestARejectionThatEnvoyHasCutSaysWhereItIsWhole(t *testing.T) {
+	api := newAPIServer(t)
+	file := filepath.Join(t.TempDir(), "s.json")
+	writeFile(t, file, snapshotOf("sha256:1", 1, "a"))
+	o := start(t, func(o *Options) { o.Snapshot, o.Child, o.Kubeconfig = file, "ns/p", api.kubeconfig(t) })
+	e := &fakeEnvoy{rejects: "vlan-", cut: true, words: strings.Repeat("x", 4000), holds: map[string]string{}}
+	e.connect(t, o.XDSSocket, "ns/p")
+	eventually(t, 5*time.Second, "the problem", func() bool { return api.agentStatus()["problems"] != nil })
+	message := api.agentStatus()["problems"].([]any)[0].(map[string]any)["message"].(string)
+	require.LessOrEqual(t, len(message), 1024)
+	require.Regexp(t, `^envoy rejected "vlan-127\.0\.0\.1-8443" \(it cut its own words; its log has them whole\): x{900}`, message)
 }
 
 // hazard 197.

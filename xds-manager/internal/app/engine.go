@@ -194,11 +194,11 @@ func faults(words []string) []routes.Problem {
 func rejected(rs []xds.Rejection) []routes.Problem {
 	var out []routes.Problem
 	for _, r := range rs {
-		words := r.Message
-		if strings.HasSuffix(words, truncated) {
-			words += " (Envoy cut its own words; its log has them whole)"
+		hint := ""
+		if strings.HasSuffix(r.Message, truncated) {
+			hint = " (it cut its own words; its log has them whole)" // in front, since status is cut at the end
 		}
-		out = append(out, routes.Problem{Object: r.Name, Reason: ReasonConfigRejected, Message: fmt.Sprintf("envoy rejected %q: %s", r.Name, words)})
+		out = append(out, routes.Problem{Object: r.Name, Reason: ReasonConfigRejected, Message: fmt.Sprintf("envoy rejected %q%s: %s", r.Name, hint, r.Message)})
 	}
 	return out
 }
