@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
-	"github.com/densityops/oooi/operator/internal/agent"
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/controller/finalizer"
 	"github.com/densityops/oooi/operator/internal/outcome"
@@ -50,6 +49,8 @@ type Controller[T client.Object] struct {
 	Clock    func() time.Time
 	// Events tells of a condition that has changed; may be nil.
 	Events func(o client.Object, before, after *v1alpha1.ComponentStatus)
+
+	files files
 }
 
 // seen is what a pass has read.
@@ -82,14 +83,14 @@ func (c *Controller[T]) Reconcile(ctx context.Context, child T) (reconcile.Resul
 	if child.GetDeletionTimestamp() != nil {
 		return outcome.Result(c.release(ctx, child))
 	}
-	before := child.DeepCopyObject().(T)
+	before := c.Kind.Bare(child)
 	s, workErr := c.work(ctx, child)
 	if errors.Is(workErr, errNoHub) {
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	after, recheck := c.report(child, s, workErr)
 	writer := status.Everything(c.Client, status.OwnerController, []string{"agent"}, nil)
-	statusErr := writer.Patch(ctx, before, after)
+	statusErr := writer.Patch(ctx, before, c.Kind.Bare(after))
 	if c.Events != nil && statusErr == nil {
 		c.Events(after, c.Kind.View(before).Status, c.Kind.View(after).Status)
 	}
@@ -100,21 +101,20 @@ var errNoHub = errors.New("the hub has no CA yet")
 
 // work applies the workload and reads how it fares.
 func (c *Controller[T]) work(ctx context.Context, child T) (seen, error) {
-	snapshot, err := c.Kind.Encode(child)
+	snapshot, refused, err := c.file(ctx, child)
 	if err != nil {
+		return seen{}, err
+	}
+	if refused != nil {
 		s, readErr := c.observe(ctx, child, nil)
-		return s, errors.Join(outcome.Invalid{Reason: v1alpha1.ReasonInvalidConfiguration, Message: err.Error()}, readErr)
+		return s, errors.Join(outcome.Invalid{Reason: v1alpha1.ReasonInvalidConfiguration, Message: refused.Error()}, readErr)
 	}
-	c.Kind.View(child).Status.SnapshotVersion = snapshot.GetVersion()
-	file, err := agent.File(snapshot)
-	if err != nil {
-		return seen{}, fmt.Errorf("encoding the snapshot: %w", err)
-	}
+	c.Kind.View(child).Status.SnapshotVersion = snapshot.version
 	options, ok := c.Base.Options(ctx)
 	if !ok {
 		return seen{}, errNoHub
 	}
-	options.Snapshot = file
+	options.Snapshot = snapshot.content
 	if options.Fence, err = c.fence(ctx, child, options); err != nil {
 		return seen{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,8 @@ type Kind[T client.Object] struct {
 	Encode    func(T) (*agentv1.Snapshot, error)
 	Render    func(T, render.Options) []render.Object
 	View      func(T) View
+	// Bare is the child without its spec: who and how it is. Its status is a copy.
+	Bare func(T) T
 	// Fence says whether the component's SCC lets the fence run: it needs NET_ADMIN.
 	Fence func(render.Options) bool
 	// Foreign: the child has objects outside its namespace.
@@ -47,6 +50,11 @@ type View struct {
 	ServerIP string
 }
 
+// head says which object it is.
+func head(o client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
+}
+
 func viewOf[A, B ~string](child client.Object, nad A, nadNamespace B, serverIP v1alpha1.IPv4, status *v1alpha1.ComponentStatus) View {
 	return View{
 		Status: status, ServerIP: string(serverIP),
@@ -60,7 +68,10 @@ func DHCP() Kind[*v1alpha1.DHCPServer] {
 		Component: render.ComponentDHCP, Rank: 2, Foreign: true,
 		New:     func() *v1alpha1.DHCPServer { return &v1alpha1.DHCPServer{} },
 		NewList: func() client.ObjectList { return &v1alpha1.DHCPServerList{} },
-		Encode:  agent.EncodeDHCP, Render: render.DHCP,
+		Bare: func(c *v1alpha1.DHCPServer) *v1alpha1.DHCPServer {
+			return &v1alpha1.DHCPServer{ObjectMeta: head(c), Status: *c.Status.DeepCopy()}
+		},
+		Encode: agent.EncodeDHCP, Render: render.DHCP,
 		// The SCC of our own allows no NET_ADMIN.
 		Fence: func(o render.Options) bool { return !o.OpenShift || o.SCC == render.SCCReference },
 		View: func(c *v1alpha1.DHCPServer) View {
@@ -80,7 +91,10 @@ func DNS() Kind[*v1alpha1.DNSServer] {
 		Component: render.ComponentDNS, Rank: 1,
 		New:     func() *v1alpha1.DNSServer { return &v1alpha1.DNSServer{} },
 		NewList: func() client.ObjectList { return &v1alpha1.DNSServerList{} },
-		Encode:  agent.EncodeDNS, Render: render.DNS,
+		Bare: func(c *v1alpha1.DNSServer) *v1alpha1.DNSServer {
+			return &v1alpha1.DNSServer{ObjectMeta: head(c), Status: *c.Status.DeepCopy()}
+		},
+		Encode: agent.EncodeDNS, Render: render.DNS,
 		// Neither anyuid nor restricted-v2 allows NET_ADMIN.
 		Fence: func(o render.Options) bool { return !o.OpenShift },
 		View: func(c *v1alpha1.DNSServer) View {
@@ -101,7 +115,10 @@ func Proxy() Kind[*v1alpha1.ProxyServer] {
 		Component: render.ComponentProxy, Rank: 0,
 		New:     func() *v1alpha1.ProxyServer { return &v1alpha1.ProxyServer{} },
 		NewList: func() client.ObjectList { return &v1alpha1.ProxyServerList{} },
-		Encode:  agent.EncodeProxy, Render: render.Proxy,
+		Bare: func(c *v1alpha1.ProxyServer) *v1alpha1.ProxyServer {
+			return &v1alpha1.ProxyServer{ObjectMeta: head(c), Status: *c.Status.DeepCopy()}
+		},
+		Encode: agent.EncodeProxy, Render: render.Proxy,
 		// restricted-v2 allows no NET_ADMIN.
 		Fence: func(o render.Options) bool { return !o.OpenShift || o.SCC == render.SCCReference },
 		View: func(c *v1alpha1.ProxyServer) View {
