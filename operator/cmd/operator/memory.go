@@ -14,12 +14,13 @@ const memoryLimit = 448 << 20
 
 // The operator rests most of the time. What a burst of a thousand attachments
 // needed on top of the 50 MB that live, Go would keep for minutes, up to twice as
-// much. So it is given back at rest: when hardly anything was allocated between
-// two looks, and enough before to be worth a collection.
+// much. So it is given back at rest: when little was allocated between two looks, and
+// enough before to be worth a collection. A hundred children whose pods do not run are
+// looked at again and again; a change of a single attachment takes more than both.
 const (
 	look  = 5 * time.Second
-	rests = 4 << 20
-	worth = 16 << 20
+	rests = 12 << 20
+	worth = 32 << 20
 )
 
 // boundMemory sets the limit, and gives memory back until the context ends.

@@ -15,7 +15,7 @@ func TestMemoryIsGivenBackAtRest(t *testing.T) {
 	for i, step := range []struct {
 		megabytes uint64
 		want      bool
-	}{{60, false}, {300, false}, {2, true}, {1, false}, {3, false}, {10, false}, {3, true}, {0, false}} {
+	}{{60, false}, {300, false}, {2, true}, {1, false}, {3, false}, {25, false}, {12, true}, {0, false}, {11, false}, {11, false}, {11, true}} {
 		total += step.megabytes * mb
 		require.Equal(t, step.want, r.due(total), "look %d", i)
 	}
