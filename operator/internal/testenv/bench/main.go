@@ -20,7 +20,7 @@ func main() {
 	operator := flag.String("operator", "bin/operator", "the operator's binary")
 	attachments := flag.Int("attachments", 1000, "attachments, on -infras Infras")
 	infras := flag.Int("infras", 10, "Infras")
-	rounds := flag.Int("rounds", 60, "attachments that come and go")
+	rounds := flag.Int("rounds", 150, "attachments that come and go; each is two changes")
 	out := flag.String("out", "bench-out/operator.json", "where the result goes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

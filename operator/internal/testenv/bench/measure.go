@@ -88,6 +88,8 @@ func (b *bench) measure(ctx context.Context, rounds int) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	say("p50, p90, p99 and the longest of %d changes: %.0f, %.0f, %.0f, %.0f ms", len(changes),
+		percentile(changes, 0.5), percentile(changes, 0.9), percentile(changes, 0.99), percentile(changes, 1))
 	return []row{
 		barred("operator.settle_s", settled.Seconds(), 60),
 		barred("operator.writes_per_attachment", (after-before)/float64(b.attachments), 5),
@@ -190,7 +192,7 @@ type arrival struct {
 }
 
 // changes lets one attachment more come and go, each time of another Infra, and
-// measures until all three snapshots of the Infra have it.
+// measures until all three snapshots of the Infra have it, and have it no more.
 func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error) {
 	say("%d attachments come and go", rounds)
 	var out []time.Duration
@@ -212,33 +214,45 @@ func (b *bench) changes(ctx context.Context, rounds int) ([]time.Duration, error
 		for _, s := range list {
 			drain(s)
 		}
-		started := time.Now()
-		if err := b.env.Create(ctx, a); err != nil {
-			return nil, err
-		}
-		took := time.Duration(0)
-		for _, s := range list {
-			at, err := s.until(ctx, name(i))
+		for _, there := range []bool{true, false} {
+			change := func() error { return b.env.Create(ctx, a) }
+			if !there {
+				change = func() error { return b.env.Client.Delete(ctx, a) }
+			}
+			took, err := timed(ctx, change, list, name(i), there)
 			if err != nil {
 				return nil, err
 			}
-			took = max(took, at.Sub(started))
-		}
-		out = append(out, took)
-		if err := b.env.Client.Delete(ctx, a); err != nil {
-			return nil, fmt.Errorf("deleting an attachment: %w", err)
-		}
-		if err := b.rest(ctx); err != nil {
-			return nil, err
+			out = append(out, took)
+			if err := b.rest(ctx); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil
 }
 
+// timed is how long a change takes until every snapshot names the cluster, or
+// none does.
+func timed(ctx context.Context, change func() error, list []*stream, cluster string, there bool) (time.Duration, error) {
+	started, took := time.Now(), time.Duration(0)
+	if err := change(); err != nil {
+		return 0, fmt.Errorf("changing an attachment: %w", err)
+	}
+	for _, s := range list {
+		at, err := s.until(ctx, cluster, there)
+		if err != nil {
+			return 0, err
+		}
+		took = max(took, at.Sub(started))
+	}
+	return took, nil
+}
+
 // rest waits until what the last change has brought about is done: the bar is of
 // one change in a system that is otherwise at rest.
 func (b *bench) rest(ctx context.Context) error {
-	const look, enough = 250 * time.Millisecond, 3
+	const look, enough = 100 * time.Millisecond, 5
 	last := -1.0
 	for same := 0; same < enough; {
 		n, err := writes()
@@ -266,8 +280,8 @@ func drain(s *stream) {
 	}
 }
 
-// until the snapshot names the cluster; gives when that one came.
-func (s *stream) until(ctx context.Context, cluster string) (time.Time, error) {
+// until a snapshot names the cluster, or does not; gives when that one came.
+func (s *stream) until(ctx context.Context, cluster string, there bool) (time.Time, error) {
 	timer := time.NewTimer(30 * time.Second)
 	defer timer.Stop()
 	for {
@@ -275,13 +289,13 @@ func (s *stream) until(ctx context.Context, cluster string) (time.Time, error) {
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
 		case <-timer.C:
-			return time.Time{}, fmt.Errorf("the %s snapshot never named %s", s.kind, cluster)
+			return time.Time{}, fmt.Errorf("the %s snapshot never changed for %s", s.kind, cluster)
 		case a := <-s.arrivals:
 			wire, err := proto.Marshal(a.snapshot)
 			if err != nil {
 				return time.Time{}, fmt.Errorf("reading a snapshot: %w", err)
 			}
-			if bytes.Contains(wire, []byte(cluster)) {
+			if bytes.Contains(wire, []byte(cluster)) == there {
 				return a.at, nil
 			}
 		}
