@@ -118,7 +118,7 @@ printf '%s\n' '[Match]' 'Name=eth0' '[Network]' 'DHCP=ipv4' 'LinkLocalAddressing
 		start: func(h *lab.Host) (*lab.Process, error) {
 			return h.Start(lab.Spec{Args: []string{"/lib/systemd/systemd-networkd"}, Env: []string{"SYSTEMD_LOG_TARGET=console", "SYSTEMD_LOG_LEVEL=info"}})
 		},
-		release:  func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Stop(10 * time.Second) },
+		release:  func(_ context.Context, _ *lab.Host, p *lab.Process) error { return p.Stop(time.Minute) },
 		hostName: "sed -n s/^HOSTNAME=//p /run/systemd/netif/leases/*",
 	}
 }

@@ -78,7 +78,7 @@ func TestRealClients(t *testing.T) {
 	t.Log("all have booted")
 
 	// Past T1 (busybox: half of the lease as well): a renewal by unicast.
-	each(t, seats, func(ctx context.Context, s *seat) error { return r.renewed(ctx, s, rebindTime/2+15*time.Second) })
+	each(t, seats, func(ctx context.Context, s *seat) error { return r.renewed(ctx, s, rebindTime/2+45*time.Second) })
 	t.Log("all have renewed")
 
 	// Past T2: the server cannot be reached by unicast, so they broadcast.
@@ -88,7 +88,7 @@ func TestRealClients(t *testing.T) {
 			return err
 		}
 		before := len(r.log(s.mac))
-		if err := r.renewed(ctx, s, rebindTime+10*time.Second); err != nil {
+		if err := r.renewed(ctx, s, rebindTime+45*time.Second); err != nil {
 			return err
 		}
 		if first := r.log(s.mac)[before]; first.kind() != "request" {
@@ -127,7 +127,7 @@ func TestRealClients(t *testing.T) {
 		if err := s.release(ctx, s.host, s.process); err != nil {
 			return err
 		}
-		if err := waitFor(ctx, 10*time.Second, "a RELEASE", func() bool {
+		if err := waitFor(ctx, time.Minute, "a RELEASE", func() bool {
 			for _, e := range r.log(s.mac) {
 				if e.Type == "release" {
 					return true
@@ -152,7 +152,7 @@ func (r *rig) boot(ctx context.Context, s *seat) error {
 	if s.process, err = s.start(s.host); err != nil {
 		return err
 	}
-	if err := lab.Until(ctx, 40*time.Second, "an address", func(ctx context.Context) error {
+	if err := lab.Until(ctx, 2*time.Minute, "an address", func(ctx context.Context) error {
 		if s.ip, err = address(ctx, s.host); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (r *rig) boot(ctx context.Context, s *seat) error {
 		return err
 	}
 	// behaviour C2, hazard 8: its name, byte for byte, whatever it called itself.
-	if err := lab.Until(ctx, 10*time.Second, "the host name", func(ctx context.Context) error {
+	if err := lab.Until(ctx, time.Minute, "the host name", func(ctx context.Context) error {
 		name, err := s.host.Run(ctx, "/bin/sh", "-c", s.hostName)
 		if name = strings.TrimSpace(name); err == nil && name != s.machine.name {
 			err = fmt.Errorf("is called %q", name)
@@ -191,7 +191,7 @@ func (r *rig) renewed(ctx context.Context, s *seat, limit time.Duration) error {
 	}
 	// With so short a lease a client may miss the few seconds of rebinding and
 	// begin anew: for a moment it has no address then.
-	return lab.Until(ctx, 10*time.Second, "the address", func(ctx context.Context) error {
+	return lab.Until(ctx, time.Minute, "the address", func(ctx context.Context) error {
 		ip, err := address(ctx, s.host)
 		if err == nil && ip != s.ip {
 			err = fmt.Errorf("had %s and has %s", s.ip, ip)

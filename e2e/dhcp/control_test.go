@@ -86,7 +86,7 @@ func newControl(t *testing.T) *control {
 		require.NoError(t, err)
 		c.must(t, string(b), "apply", "--server-side", "-f", "-")
 	}
-	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	c.must(t, "", "wait", "--for=condition=Established", "--timeout=3m", "crd", "--all")
 	return c
 }
 
@@ -192,7 +192,7 @@ func (c *control) status(ctx context.Context, n *network) (agent, error) {
 func (c *control) until(t *testing.T, n *network, what string, ok func(agent) bool) agent {
 	t.Helper()
 	var out agent
-	require.NoError(t, lab.Until(t.Context(), 30*time.Second, what, func(ctx context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), 2*time.Minute, what, func(ctx context.Context) error {
 		var err error
 		if out, err = c.status(ctx, n); err == nil && !ok(out) {
 			err = fmt.Errorf("status is %+v", out)

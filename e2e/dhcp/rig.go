@@ -3,6 +3,7 @@ package dhcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -188,7 +189,7 @@ func (r *rig) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return lab.Until(ctx, 20*time.Second, "the server", func(context.Context) error {
+	return lab.Until(ctx, time.Minute, "the server", func(context.Context) error {
 		if err := r.dhcpd.Running(); err != nil {
 			return err
 		}
@@ -272,6 +273,8 @@ func (r *rig) until(ctx context.Context, mac string) (string, error) {
 	return "", err
 }
 
+var errNoAddress = errors.New("eth0 has no address")
+
 // address is the address that a host's device has.
 func address(ctx context.Context, h *lab.Host) (string, error) {
 	out, err := h.Run(ctx, "ip", "-4", "-j", "addr", "show", "dev", "eth0")
@@ -289,5 +292,5 @@ func address(ctx context.Context, h *lab.Host) (string, error) {
 			return a.Local, nil
 		}
 	}
-	return "", fmt.Errorf("eth0 has no address")
+	return "", errNoAddress
 }

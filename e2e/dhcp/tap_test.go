@@ -210,7 +210,7 @@ func (p *tap) send(t *testing.T, e envelope, payload []byte) {
 
 const (
 	everybody = "ff:ff:ff:ff:ff:ff"
-	patience  = 5 * time.Second
+	patience  = 15 * time.Second
 )
 
 // broadcast sends a client's message as one that has no address sends it.

@@ -39,7 +39,7 @@ func TestThousandChangesByStream(t *testing.T) {
 	r.Env = append(r.Env, h.env...)
 	thousandChanges(t, r, func(i int) { h.send(t, manyNames(i).message(i)) })
 	require.Regexp(t, `WATCH .*coredns.*agent\.v1.*ns.*dns`, h.Output())
-	out, err := r.Pod.Run(t.Context(), "curl", "-sf", "-m", "1", "http://"+PodIP+":9094/metrics")
+	out, err := r.Pod.Run(t.Context(), "curl", "-sf", "-m", "10", "http://"+PodIP+":9094/metrics")
 	require.NoError(t, err)
 	require.Contains(t, out, "\ncoredns_oooi_stream_connected 1\n")
 
@@ -70,7 +70,7 @@ func TestWithoutDiskAndAPI(t *testing.T) {
 	problems(t, r, "SnapshotNotKept")
 	for i := range 3 {
 		h.send(t, manyNames(i).message(i))
-		require.NoError(t, lab.Until(t.Context(), 5*time.Second, "the change", func(ctx context.Context) error {
+		require.NoError(t, lab.Until(t.Context(), time.Minute, "the change", func(ctx context.Context) error {
 			got, err := r.Dig(ctx, r.VM, "@"+ServerIP, "api.hcp-7.clusters.example.com")
 			if err == nil && got != fmt.Sprintf("NOERROR 192.0.2.%d", 10+i) {
 				err = errors.New(got)
@@ -108,7 +108,7 @@ func thousandChanges(t *testing.T, r *Rig, change func(i int)) {
 		change(i + 1)
 		began := time.Now()
 		for strings.Count(r.CoreDNS.Output(), "in force") < i+2 {
-			require.Less(t, time.Since(began), 5*time.Second, "change %d is not in force", i+1)
+			require.Less(t, time.Since(began), time.Minute, "change %d is not in force", i+1)
 			<-tick.C
 		}
 		took[i] = time.Since(began)

@@ -160,7 +160,7 @@ func behind(t *testing.T, r *Rig, server string, spec lab.Spec) {
 	p, err := r.VM.Start(spec)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Kill() })
-	require.NoError(t, lab.Until(t.Context(), 15*time.Second, spec.Args[0], func(ctx context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), time.Minute, spec.Args[0], func(ctx context.Context) error {
 		if err := p.Running(); err != nil {
 			return err
 		}
@@ -202,14 +202,14 @@ func negative(t *testing.T, r *Rig, server string) {
 	require.NoError(t, r.Snapshot(`{"name": "*.apps.example-hcp-b.clusters.example.com", "vlan": {"policy": "DNS_POLICY_NODATA"}`,
 		`{"name": "*.apps.example-hcp-b.clusters.example.com", "vlan": {"policy": "DNS_POLICY_ANSWER", "addresses": ["192.0.2.210"]}`))
 	began := time.Now()
-	require.NoError(t, lab.Until(t.Context(), 15*time.Second, "the new name", func(ctx context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the new name", func(ctx context.Context) error {
 		got, err := r.Dig(ctx, r.VM, "@"+server, pending)
 		if err == nil && got != "NOERROR 192.0.2.210" {
 			err = errors.New(got)
 		}
 		return err
 	}))
-	require.Less(t, time.Since(began), 8*time.Second, "five seconds of negative caching, and the file's poll")
+	require.Less(t, time.Since(began), 20*time.Second, "five seconds of negative caching, and the file's poll")
 }
 
 // unbound as a caching resolver in front, with mixed case; RFC 8020: a name that

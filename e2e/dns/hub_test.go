@@ -39,7 +39,7 @@ func startHub(t *testing.T, r *Rig) *operator {
 	p, err := r.Node.Start(lab.Spec{Args: []string{program, "-listen", UpstreamIP + ":8443", "-ca", ca}, Stdin: out})
 	require.NoError(t, err)
 	require.NoError(t, out.Close())
-	require.NoError(t, lab.Until(t.Context(), 10*time.Second, "the stand-in's certificate", func(context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the stand-in's certificate", func(context.Context) error {
 		if err := p.Running(); err != nil {
 			return err
 		}

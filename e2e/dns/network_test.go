@@ -16,8 +16,8 @@ import (
 // problems waits until the server's problems are those.
 func problems(t *testing.T, r *Rig, want ...string) {
 	t.Helper()
-	require.NoError(t, lab.Until(t.Context(), 30*time.Second, "the problems "+strings.Join(want, ", "), func(ctx context.Context) error {
-		out, err := r.Pod.Run(ctx, "curl", "-sf", "-m", "1", "http://"+PodIP+":9094/metrics")
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the problems "+strings.Join(want, ", "), func(ctx context.Context) error {
+		out, err := r.Pod.Run(ctx, "curl", "-sf", "-m", "10", "http://"+PodIP+":9094/metrics")
 		if err != nil {
 			return err
 		}

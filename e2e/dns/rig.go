@@ -182,7 +182,7 @@ func (r *Rig) Start(ctx context.Context) error {
 	if r.CoreDNS, err = r.Server.Start(lab.Spec{Args: []string{coredns}, Env: env, Unprivileged: true}); err != nil {
 		return err
 	}
-	return lab.Until(ctx, 10*time.Second, "CoreDNS to be ready", func(ctx context.Context) error {
+	return lab.Until(ctx, time.Minute, "CoreDNS to be ready", func(ctx context.Context) error {
 		if err := r.CoreDNS.Running(); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (r *Rig) Start(ctx context.Context) error {
 // Dig runs dig in a host and returns its answer in one line: the status and the
 // answers' data.
 func (r *Rig) Dig(ctx context.Context, h *lab.Host, args ...string) (string, error) {
-	out, err := h.Run(ctx, append([]string{"dig", "+time=2", "+tries=1", "+nocookie"}, args...)...)
+	out, err := h.Run(ctx, append([]string{"dig", "+time=5", "+tries=2", "+nocookie"}, args...)...)
 	if err != nil {
 		return out, err
 	}

@@ -60,7 +60,7 @@ func TestStockCoreDNSByPluginCfg(t *testing.T) {
 		"\n  fallthrough\n }\n errors\n cache 30\n forward . "+UpstreamIP+"\n}\n"), 0o600))
 	p, err := r.Server.Start(lab.Spec{Args: []string{binary, "-conf", conf}})
 	require.NoError(t, err)
-	require.NoError(t, lab.Until(t.Context(), 20*time.Second, "the stock CoreDNS", func(ctx context.Context) error {
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the stock CoreDNS", func(ctx context.Context) error {
 		if err := p.Running(); err != nil {
 			return err
 		}
