@@ -106,7 +106,7 @@ func follow(t *testing.T, namespace string) *publications {
 func withOLM(t *testing.T, h testenv.Hosted) *tenants {
 	t.Helper()
 	require.NoError(t, env.Install(t.Context(), append(testenv.All(), testenv.HostedOLM, testenv.MetalLB)...))
-	hosts := newTenants(t, h.ControlPlane())
+	hosts := newTenants(t, env, h.ControlPlane())
 	worker(t)
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-marketplace", Name: "redhat-operators"},

@@ -53,14 +53,7 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 			condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 			policy := controlPlanePolicy(w.clusters[0])
 			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
-			for _, what := range order {
-				remove(t, w, what)
-			}
-			for _, o := range []client.Object{w.infra, w.attachments[0]} {
-				testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), o) })
-			}
-			testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), policy) })
-			testenv.Eventually(t, 2*time.Minute, func() error { return leftovers(t.Context(), w) })
+			removed(t, w, order)
 		})
 	}
 }
@@ -75,7 +68,7 @@ func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 	for i := range orders {
 		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-apps%d", 70+i, i))
 	}
-	hosts := newTenants(t, controlPlanes...)
+	hosts := newTenants(t, env, controlPlanes...)
 	worker(t)
 	env.Must(t, testenv.NamespaceObject("openshift-ingress"), testenv.NamespaceObject("metallb-system"), metalLB("metallb-system"))
 	options := testenv.DefaultOptions()
@@ -103,13 +96,7 @@ func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 			if dead {
 				hosts.kill(controlPlanes[i])
 			}
-			for _, what := range order {
-				remove(t, w, what)
-			}
-			for _, o := range []client.Object{w.infra, a} {
-				testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), o) })
-			}
-			testenv.Eventually(t, 2*time.Minute, func() error { return leftovers(t.Context(), w) })
+			removed(t, w, order)
 			for _, o := range applied {
 				u := &unstructured.Unstructured{}
 				u.SetAPIVersion(o.APIVersion)
@@ -124,6 +111,21 @@ func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// removed takes the parts of a world away in an order, and requires that two minutes
+// later nothing is Terminating any more and nothing of ours is left.
+func removed(t *testing.T, w world, order []string) {
+	t.Helper()
+	const stuck = 2 * time.Minute
+	began := time.Now()
+	for _, what := range order {
+		remove(t, w, what)
+	}
+	for _, o := range []client.Object{w.infra, w.attachments[0], controlPlanePolicy(w.clusters[0])} {
+		testenv.Eventually(t, stuck-time.Since(began), func() error { return env.Gone(t.Context(), o) })
+	}
+	testenv.Eventually(t, stuck-time.Since(began), func() error { return leftovers(t.Context(), w) })
 }
 
 // metalLB is one that is there before us.
@@ -172,6 +174,15 @@ func leftovers(ctx context.Context, w world) error {
 			if n := lenOf(list); n > 0 {
 				return fmt.Errorf("%d of %T are left in %s", n, list, ns)
 			}
+		}
+	}
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := env.Client.List(ctx, &bindings, ours); err != nil {
+		return err
+	}
+	for _, b := range bindings.Items {
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == w.namespace }) {
+			return fmt.Errorf("ClusterRoleBinding %s is left", b.Name)
 		}
 	}
 	ns := &corev1.Namespace{}

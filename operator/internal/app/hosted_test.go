@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/internal/testenv"
 )
 
 // tenants answer as the API servers of hosted clusters, each under the name of its
@@ -37,21 +40,22 @@ type tenants struct {
 	ca     []byte
 
 	mu   sync.Mutex
-	dead map[string]bool // guarded by mu, by control-plane namespace
+	dead map[string]bool       // guarded by mu, by control-plane namespace
+	open map[string][]net.Conn // guarded by mu, by control-plane namespace
 }
 
-func newTenants(t *testing.T, controlPlanes ...string) *tenants {
+func newTenants(t *testing.T, e *testenv.Env, controlPlanes ...string) *tenants {
 	t.Helper()
-	target, err := url.Parse(env.Config.Host)
+	target, err := url.Parse(e.Config.Host)
 	require.NoError(t, err)
-	transport, err := rest.TransportFor(env.Config)
+	transport, err := rest.TransportFor(e.Config)
 	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Del("Authorization")
 	}}
 	cert, ca := selfSigned(t, controlPlanes)
-	s := &tenants{server: httptest.NewUnstartedServer(http.Handler(proxy)), ca: ca, dead: map[string]bool{}}
+	s := &tenants{server: httptest.NewUnstartedServer(http.Handler(proxy)), ca: ca, dead: map[string]bool{}, open: map[string][]net.Conn{}}
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
@@ -75,23 +79,39 @@ func selfSigned(t *testing.T, controlPlanes []string) (tls.Certificate, []byte) 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// kill makes a hosted cluster's API server refuse.
+// kill makes a hosted cluster's API server refuse, and ends its connections.
 func (s *tenants) kill(controlPlane string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead[controlPlane] = true
+	for _, c := range s.open[controlPlane] {
+		_ = c.Close()
+	}
+	delete(s.open, controlPlane)
+}
+
+// revive undoes kill.
+func (s *tenants) revive(controlPlane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.dead, controlPlane)
 }
 
 // dial is the operator's way to them.
 func (s *tenants) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	labels := strings.Split(address, ".")
-	s.mu.Lock()
-	refused := len(labels) > 1 && s.dead[labels[1]]
-	s.mu.Unlock()
-	if refused {
-		return nil, errors.New("connection refused")
+	_, rest, _ := strings.Cut(address, ".")
+	controlPlane, _, _ := strings.Cut(rest, ".")
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+	if err != nil {
+		return nil, err
 	}
-	return (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead[controlPlane] {
+		return nil, errors.Join(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, conn.Close())
+	}
+	s.open[controlPlane] = append(s.open[controlPlane], conn)
+	return conn, nil
 }
 
 // secret is the kubeconfig that HyperShift leaves.

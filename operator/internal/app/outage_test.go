@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/app"
+	"github.com/densityops/oooi/operator/internal/hosted"
 	"github.com/densityops/oooi/operator/internal/testenv"
 )
 
@@ -56,15 +56,12 @@ type process struct {
 }
 
 // startProcess starts one that has a kubeconfig.
-func startProcess(t *testing.T, kubeconfig string, mode app.LeaderMode) *process {
+func startProcess(t *testing.T, kubeconfig string, mode app.LeaderMode, dial hosted.Dialer) *process {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	p := &process{health: listener.Addr().String(), log: &lines{}, ended: make(chan error, 1)}
+	p := &process{health: freePort(t), log: &lines{}, ended: make(chan error, 1)}
 	options := testenv.DefaultOptions()
 	options.Kubeconfig, options.HealthProbeBindAddress, options.LeaderElect = kubeconfig, p.health, mode
-	options.Registry = prometheus.NewRegistry()
+	options.Registry, options.DialHosted = prometheus.NewRegistry(), dial
 	options.Logger = slog.New(slog.NewJSONHandler(io.MultiWriter(p.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	p.stop = stop
@@ -125,37 +122,75 @@ func programmed(t *testing.T, e *testenv.Env, infra *v1alpha1.Infra) {
 
 // An operator that starts without an API server waits for it, and one whose API
 // server goes for longer than its Lease lasts goes on when it is back: the process
-// never ends, and it is at work again within seconds. hazard 214.
+// never ends, and it is at work again within seconds. A hosted cluster that was away
+// as well, and for longer, is seen as soon. hazard 214.
 func TestTheOperatorOutlivesItsAPIServer(t *testing.T) {
-	e, err := testenv.Start(false)
-	require.NoError(t, err)
-	t.Cleanup(e.Stop)
 	for _, mode := range []app.LeaderMode{app.LeaderLease, app.LeaderOff} {
 		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			e, err := testenv.Start(false)
+			require.NoError(t, err)
+			t.Cleanup(e.Stop)
 			namespace := "outage-" + string(mode)
 			e.Must(t, testenv.NamespaceObject(namespace))
 			infra := testenv.Infra(namespace, "vlan", "vlan", 40)
 			e.Must(t, infra)
-			p := awayAtTheStart(t, e, infra, mode)
+			hosts, a := hostedThere(t, e, namespace)
+			p := awayAtTheStart(t, e, infra, mode, hosts.dial)
+			asks(t, e, a, v1alpha1.ReasonWaitingForHostedClusterNodes)
+			hosts.kill(string(a.Status.ControlPlaneNamespace))
 			awayForLong(t, e, infra, p)
+			asks(t, e, a, v1alpha1.ReasonHostedClusterAccessFailed)
+			hosts.revive(string(a.Status.ControlPlaneNamespace))
+			back := time.Now()
+			asks(t, e, a, v1alpha1.ReasonWaitingForHostedClusterNodes)
+			require.Less(t, time.Since(back), returns)
+			t.Logf("the hosted cluster is seen %.1fs after its return", time.Since(back).Seconds())
 			p.end(t)
 			require.NoError(t, e.Client.Delete(t.Context(), infra))
 		})
 	}
 }
 
-func awayAtTheStart(t *testing.T, e *testenv.Env, infra *v1alpha1.Infra, mode app.LeaderMode) *process {
+// hostedThere makes a hosted cluster whose apps ingress waits for a worker.
+func hostedThere(t *testing.T, e *testenv.Env, namespace string) (*tenants, *v1alpha1.InfraClusterAttachment) {
+	t.Helper()
+	require.NoError(t, e.Install(t.Context(), testenv.HyperShift, testenv.Multus))
+	h := testenv.Hosted{Namespace: namespace, Name: "far"}
+	hosts := newTenants(t, e, h.ControlPlane())
+	a := testenv.Attachment(namespace, h.Name, "vlan")
+	a.Spec.AppsIngress.Enabled = true
+	a.Spec.AppsIngress.MetalLB = v1alpha1.AppsMetalLB{AddressPoolName: "far", IPAddressPoolRange: "192.0.40.240-192.0.40.249"}
+	e.Must(t, append(h.Objects(), testenv.NAD(namespace, "vlan"), hosts.secret(t, h.ControlPlane()), a)...)
+	return hosts, a
+}
+
+// asks waits until an attachment says of its apps ingress why it waits.
+func asks(t *testing.T, e *testenv.Env, a *v1alpha1.InfraClusterAttachment, reason string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(a), a); err != nil {
+			return err
+		}
+		if st := a.Status.AppsIngressStatus; st == nil || st.Reason != reason {
+			return fmt.Errorf("*.apps is %+v", st)
+		}
+		return nil
+	})
+}
+
+func awayAtTheStart(t *testing.T, e *testenv.Env, infra *v1alpha1.Infra, mode app.LeaderMode, dial hosted.Dialer) *process {
 	t.Helper()
 	config, err := e.As(t.Context(), testenv.Namespace, testenv.ServiceAccount)
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, testenv.WriteKubeconfig(kubeconfig, config))
 	require.NoError(t, e.StopServer())
-	told := startProcess(t, kubeconfig, mode)
+	told := startProcess(t, kubeconfig, mode, dial)
 	told.probe(t, "/healthz", http.StatusOK)
 	told.end(t) // also while it waits
 
-	p := startProcess(t, kubeconfig, mode)
+	p := startProcess(t, kubeconfig, mode, dial)
 	p.probe(t, "/healthz", http.StatusOK)
 	p.probe(t, "/readyz", http.StatusServiceUnavailable)
 	testenv.Eventually(t, patience, func() error {

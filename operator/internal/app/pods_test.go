@@ -132,9 +132,8 @@ func TestWhatKeepsAPodFromRunningIsShownInWords(t *testing.T) {
 
 // behaviour B4, hazard 243: a pod that hangs on a dead node is force-deleted
 // once its successor is Ready, and not before.
-func TestAHangingPodIsRemovedOnceItsSuccessorIsReady(t *testing.T) {
-	w := build(t, 17, "theta")
-	env.Operator(t, testenv.DefaultOptions())
+func removesHangingPods(t *testing.T, third int) {
+	w := build(t, third, "theta")
 	pod := func(node string) *corev1.Pod {
 		var found *corev1.Pod
 		testenv.Eventually(t, patience, func() error {

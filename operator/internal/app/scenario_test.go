@@ -26,6 +26,7 @@ func TestScenarios(t *testing.T) {
 		name string
 		run  func(*testing.T, int)
 	}{
+		{"a hanging pod is removed once its successor is ready", removesHangingPods}, // waits for a minute
 		{"a control plane that is re-created is followed", followsServices},
 		{"a worker's address that flickers is held", holdsFlickeringAddresses},
 		{"a lease counts before the Machine has an address", countsLeases},

@@ -48,7 +48,7 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 // Who takes as long as answersWithin has not answered. It is asked every retryAway.
 const (
 	releaseAfter   = 10 * time.Minute
-	releaseRefused = 80 * time.Second
+	releaseRefused = 70 * time.Second
 	answersWithin  = 5 * time.Second
 	retryAway      = 15 * time.Second
 )

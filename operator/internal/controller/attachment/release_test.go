@@ -148,7 +148,7 @@ func TestAnUnreachableHostedClusterIsGivenUp(t *testing.T) {
 		earliest, until time.Duration
 	}{
 		{"it hangs", true, hangs, nil, 9 * time.Minute, 10*time.Minute + 25*time.Second},
-		{"it refuses", true, refuses, nil, 75 * time.Second, 105 * time.Second},
+		{"it refuses", true, refuses, nil, time.Minute, 90 * time.Second},
 		{"the HostedCluster is gone", false, refuses, nil, 0, time.Second},
 		{"the management cluster is away for an hour", true, hangs, func(d *deletion) {
 			d.now, d.away = d.now.Add(time.Hour), d.away+time.Hour
