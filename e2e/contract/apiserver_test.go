@@ -58,7 +58,11 @@ func newCluster(t *testing.T) *cluster {
 		return err
 	}))
 	c.must(t, "", "apply", "--server-side", "-f", root(t, "manifests", "crd"))
-	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	// kubectl ends at once where one has no condition yet.
+	require.NoError(t, lab.Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
+		_, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
+		return err
+	}))
 	return c
 }
 

@@ -82,9 +82,12 @@ func (l *lab) startOLM(t *testing.T, tables ...packaging.Table) {
 	api := moduleDir(t, "olm", "github.com/operator-framework/api")
 	_, err := l.Kubectl(t.Context(), "create", "-f", filepath.Join(api, "crds"))
 	require.NoError(t, err)
-	// OLM ends at once where its own kinds are not served yet.
-	_, err = l.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=3m")
-	require.NoError(t, err)
+	// OLM ends at once where its own kinds are not served yet, and kubectl where one of
+	// any kind has no condition yet.
+	require.NoError(t, node.Wait(t.Context(), patience, "the kinds to be served", func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+		return err
+	}))
 	_, err = l.Kubectl(t.Context(), "create", "namespace", "olm")
 	require.NoError(t, err)
 	home := filepath.Join(l.Dir(), "olm")

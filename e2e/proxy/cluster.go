@@ -63,15 +63,8 @@ func NewCluster(ctx context.Context, host *lab.Host, address netip.Addr, dir str
 	if err := c.StartAPI(ctx); err != nil {
 		return nil, err
 	}
-	for _, args := range [][]string{
-		{"apply", "--server-side", "-f", filepath.Join(c.root, crds)},
-		{"wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"},
-		{"create", "namespace", "oooi-system"},
-		{"create", "namespace", "infra"},
-	} {
-		if _, err := c.kubectl(ctx, args...); err != nil {
-			return nil, err
-		}
+	if err := c.install(ctx); err != nil {
+		return nil, err
 	}
 	if err := c.StartOperator(); err != nil {
 		return nil, err
@@ -80,6 +73,26 @@ func NewCluster(ctx context.Context, host *lab.Host, address netip.Addr, dir str
 		"apiVersion": "hostedcluster.densityops.com/v1alpha1", "kind": "ProxyServer", "metadata": map[string]any{"name": resourceName}, "spec": spec,
 	})
 	return c, err
+}
+
+// install makes what the operator finds: its own kinds and two namespaces.
+func (c *Cluster) install(ctx context.Context) error {
+	if _, err := c.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(c.root, crds)); err != nil {
+		return err
+	}
+	// kubectl ends at once where one has no condition yet.
+	if err := lab.Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
+		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, namespace := range []string{"oooi-system", "infra"} {
+		if _, err := c.kubectl(ctx, "create", "namespace", namespace); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
