@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,14 +131,22 @@ func echo(t *testing.T, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// freePort is a port that nothing listens on.
+// ports counts those that freePort has given, below what the kernel gives to clients.
+var ports atomic.Uint32
+
+// freePort is a port that nothing listens on, given to nobody else.
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	a := netip.MustParseAddrPort(l.Addr().String())
-	require.NoError(t, l.Close())
-	return a
+	for {
+		at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(12000+(uint32(os.Getpid())+ports.Add(1))%20000))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", at.String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		return at
+	}
 }
 
 // plainListener passes every connection to one cluster; spoil bypasses what the
