@@ -297,18 +297,28 @@ func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind
 		r.forget(ctx, k, gvk)
 		return false
 	}
+	// What a watch brings is looked at at once: the kind counts as served by then.
+	r.serve(k, gvk, true)
 	for _, add := range r.watches[k.String()] {
 		if err := add(k.New(gvk)); err != nil {
 			r.log.Warn("watching a kind", "kind", k.String(), "err", err)
+			r.serve(k, gvk, false)
 			r.forget(ctx, k, gvk)
 			return false
 		}
 	}
-	r.mu.Lock()
-	r.served[k.String()] = gvk
-	r.mu.Unlock()
 	r.log.Info("a kind is served", "kind", k.String(), "version", gvk.Version)
 	return true
+}
+
+func (r *Registry) serve(k Kind, gvk schema.GroupVersionKind, served bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if served {
+		r.served[k.String()] = gvk
+	} else {
+		delete(r.served, k.String())
+	}
 }
 
 // index adds the kind's indexes; they go with the informer.
@@ -322,9 +332,7 @@ func (r *Registry) index(ctx context.Context, k Kind, gvk schema.GroupVersionKin
 }
 
 func (r *Registry) drop(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {
-	r.mu.Lock()
-	delete(r.served, k.String())
-	r.mu.Unlock()
+	r.serve(k, gvk, false)
 	r.forget(ctx, k, gvk)
 	r.log.Info("a kind is no longer served", "kind", k.String())
 }

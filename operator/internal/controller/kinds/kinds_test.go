@@ -1,0 +1,69 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// multus is a cluster that serves NetworkAttachmentDefinitions or does not.
+type multus struct {
+	discovery.DiscoveryInterface
+	served bool
+}
+
+func (m *multus) ServerGroups() (*metav1.APIGroupList, error) {
+	if !m.served {
+		return &metav1.APIGroupList{}, nil
+	}
+	v1 := metav1.GroupVersionForDiscovery{GroupVersion: "k8s.cni.cncf.io/v1", Version: "v1"}
+	return &metav1.APIGroupList{Groups: []metav1.APIGroup{{
+		Name: "k8s.cni.cncf.io", PreferredVersion: v1, Versions: []metav1.GroupVersionForDiscovery{v1},
+	}}}, nil
+}
+
+func (m *multus) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "network-attachment-definitions", Kind: "NetworkAttachmentDefinition"}}}, nil
+}
+
+// Behaviour B9: what a watch of a kind brings is judged while the kind is known to
+// be served. An API server that has just started does not serve it for seconds, and
+// nothing else would look again.
+func TestAKindIsKnownToBeServedBeforeItsWatchesBring(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, nadv1.AddToScheme(scheme))
+	cluster := &multus{served: true}
+	r := New(cluster, &informertest.FakeInformers{Scheme: scheme}, slog.New(slog.DiscardHandler), NetworkAttachmentDefinition)
+	var known []bool
+	var refuses error
+	r.Watch(NetworkAttachmentDefinition, func(client.Object) error {
+		_, served := r.Served(NetworkAttachmentDefinition)
+		known = append(known, served)
+		return refuses
+	})
+	look := func() bool {
+		require.True(t, r.probe(context.Background()))
+		_, served := r.Served(NetworkAttachmentDefinition)
+		return served
+	}
+	require.True(t, look())
+	cluster.served = false
+	require.False(t, look())
+	cluster.served = true
+	require.True(t, look())
+	require.Equal(t, []bool{true, true}, known)
+
+	cluster.served = false
+	require.False(t, look())
+	cluster.served, refuses = true, errors.New("no watch")
+	require.False(t, look(), "a kind without its watches is not served")
+}
