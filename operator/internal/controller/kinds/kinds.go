@@ -22,7 +22,7 @@ import (
 
 // Kind is an optional kind.
 type Kind struct {
-	Group, Name string
+	Group, Name, Plural string
 	// Versions that can be read, the preferred one first; none: any.
 	Versions []string
 	// New makes an empty object of a served version.
@@ -33,6 +33,9 @@ type Kind struct {
 
 // String is how people call it.
 func (k Kind) String() string { return k.Name + "." + k.Group }
+
+// crd is the name of the CustomResourceDefinition.
+func (k Kind) crd() string { return k.Plural + "." + k.Group }
 
 // Metadata makes objects of which only the metadata is cached.
 func Metadata(gvk schema.GroupVersionKind) client.Object {
@@ -181,7 +184,7 @@ func (r *Registry) followCRDs(ctx context.Context) (<-chan struct{}, error) {
 			o = tomb.Obj
 		}
 		m, ok := o.(*metav1.PartialObjectMetadata)
-		if !ok || !r.wants(m.GetName()) {
+		if !ok || !slices.ContainsFunc(r.kinds, func(k Kind) bool { return k.crd() == m.GetName() }) {
 			return
 		}
 		select {
@@ -196,12 +199,6 @@ func (r *Registry) followCRDs(ctx context.Context) (<-chan struct{}, error) {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
 	return wake, nil
-}
-
-// wants tells whether a CRD's name, "<plural>.<group>", is of a group of ours.
-func (r *Registry) wants(crd string) bool {
-	_, group, _ := strings.Cut(crd, ".")
-	return slices.ContainsFunc(r.kinds, func(k Kind) bool { return k.Group == group })
 }
 
 // probe looks around once, and says whether it could.
@@ -234,10 +231,19 @@ func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKi
 	if served == had && (!served || was == gvk) {
 		return false
 	}
+	if !served && r.defined(ctx, k) {
+		return false
+	}
 	if had {
 		r.drop(ctx, k, was)
 	}
 	return !served || r.take(ctx, k, gvk)
+}
+
+// defined says whether the kind's CRD is there, as far as that is known. An API server
+// that has just started answers for seconds without serving what is defined.
+func (r *Registry) defined(ctx context.Context, k Kind) bool {
+	return !apierrors.IsNotFound(r.cache.Get(ctx, client.ObjectKey{Name: k.crd()}, Metadata(crds)))
 }
 
 // find looks for the best served version of a kind.

@@ -8,17 +8,29 @@ import (
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// multus is a cluster that serves NetworkAttachmentDefinitions or does not.
+// multus is a cluster that serves NetworkAttachmentDefinitions or does not, and
+// has their CRD or not.
 type multus struct {
 	discovery.DiscoveryInterface
-	served bool
+	informertest.FakeInformers
+
+	served, defined bool
+}
+
+func (m *multus) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if m.defined && key.Name == "network-attachment-definitions.k8s.cni.cncf.io" {
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "customresourcedefinitions"}, o.GetName())
 }
 
 func (m *multus) ServerGroups() (*metav1.APIGroupList, error) {
@@ -41,8 +53,8 @@ func (m *multus) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList
 func TestAKindIsKnownToBeServedBeforeItsWatchesBring(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, nadv1.AddToScheme(scheme))
-	cluster := &multus{served: true}
-	r := New(cluster, &informertest.FakeInformers{Scheme: scheme}, slog.New(slog.DiscardHandler), NetworkAttachmentDefinition)
+	cluster := &multus{served: true, defined: true, FakeInformers: informertest.FakeInformers{Scheme: scheme}}
+	r := New(cluster, cluster, slog.New(slog.DiscardHandler), NetworkAttachmentDefinition)
 	var known []bool
 	var refuses error
 	r.Watch(NetworkAttachmentDefinition, func(client.Object) error {
@@ -57,6 +69,8 @@ func TestAKindIsKnownToBeServedBeforeItsWatchesBring(t *testing.T) {
 	}
 	require.True(t, look())
 	cluster.served = false
+	require.True(t, look(), "an API server that has just started does not serve what is defined yet")
+	cluster.defined = false
 	require.False(t, look())
 	cluster.served = true
 	require.True(t, look())

@@ -23,19 +23,19 @@ func ClusterOf(o client.Object) string {
 
 // The optional kinds. Reading them is all that the operator may do.
 var (
-	HostedCluster      = Kind{Group: "hypershift.openshift.io", Name: "HostedCluster", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedCluster]}
-	HostedControlPlane = Kind{Group: "hypershift.openshift.io", Name: "HostedControlPlane", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedControlPlane]}
+	HostedCluster      = Kind{Group: "hypershift.openshift.io", Name: "HostedCluster", Plural: "hostedclusters", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedCluster]}
+	HostedControlPlane = Kind{Group: "hypershift.openshift.io", Name: "HostedControlPlane", Plural: "hostedcontrolplanes", Versions: []string{"v1beta1"}, New: Typed[hyperv1.HostedControlPlane]}
 	NodePool           = Kind{
-		Group: "hypershift.openshift.io", Name: "NodePool", Versions: []string{"v1beta1"}, New: Typed[hyperv1.NodePool],
+		Group: "hypershift.openshift.io", Name: "NodePool", Plural: "nodepools", Versions: []string{"v1beta1"}, New: Typed[hyperv1.NodePool],
 		Indexes: map[string]func(client.Object) string{IndexCluster: ClusterOf},
 	}
 	// Machine is read in whatever version is served: what we read of it has not moved.
-	Machine = Kind{Group: "cluster.x-k8s.io", Name: "Machine", New: Unstructured}
+	Machine = Kind{Group: "cluster.x-k8s.io", Name: "Machine", Plural: "machines", New: Unstructured}
 	// VirtualMachineInstance: that it exists is all that we ask.
-	VirtualMachineInstance      = Kind{Group: "kubevirt.io", Name: "VirtualMachineInstance", Versions: []string{"v1"}, New: Metadata}
-	NetworkAttachmentDefinition = Kind{Group: "k8s.cni.cncf.io", Name: "NetworkAttachmentDefinition", Versions: []string{"v1"}, New: Typed[nadv1.NetworkAttachmentDefinition]}
-	OpenShiftNetwork            = Kind{Group: "config.openshift.io", Name: "Network", Versions: []string{"v1"}, New: Typed[configv1.Network]}
-	OpenShiftProxy              = Kind{Group: "config.openshift.io", Name: "Proxy", Versions: []string{"v1"}, New: Typed[configv1.Proxy]}
+	VirtualMachineInstance      = Kind{Group: "kubevirt.io", Name: "VirtualMachineInstance", Plural: "virtualmachineinstances", Versions: []string{"v1"}, New: Metadata}
+	NetworkAttachmentDefinition = Kind{Group: "k8s.cni.cncf.io", Name: "NetworkAttachmentDefinition", Plural: "network-attachment-definitions", Versions: []string{"v1"}, New: Typed[nadv1.NetworkAttachmentDefinition]}
+	OpenShiftNetwork            = Kind{Group: "config.openshift.io", Name: "Network", Plural: "networks", Versions: []string{"v1"}, New: Typed[configv1.Network]}
+	OpenShiftProxy              = Kind{Group: "config.openshift.io", Name: "Proxy", Plural: "proxies", Versions: []string{"v1"}, New: Typed[configv1.Proxy]}
 )
 
 // All are the kinds that the operator follows.
