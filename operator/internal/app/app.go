@@ -170,9 +170,10 @@ func (a *App) controllers(set *oooimetrics.Set, again *broadcast) error {
 		return fmt.Errorf("setting up the Infra controller: %w", err)
 	}
 	clusters := hosted.New(mgr.GetAPIReader(), mgr.GetScheme(), o.DialHosted).Through(a.term.Now)
+	turns := attachment.NewTurns()
 	attachments := &attachment.Controller{
 		Client: c, Applier: applier, World: reader, Policies: policies, Gatherer: coalesce.New(time.Now), Clock: time.Now, Away: a.api.Away,
-		Apps: ingress.New(clusters, mgr.GetAPIReader(), time.Now),
+		Turns: turns, Apps: ingress.New(clusters, mgr.GetAPIReader(), time.Now).Aside(turns.Aside),
 		Events: func(before, after *v1alpha1.InfraClusterAttachment) {
 			tell.Transitions(after, v1alpha1.KindInfraClusterAttachment, before.Status.Conditions, after.Status.Conditions)
 		},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,10 @@ const (
 // Bounds of a hosted API server's answers.
 const (
 	callTimeout = 10 * time.Second
-	maxAnswer   = 8 << 20
+	// greetTimeout is for how long one that is not known to answer is waited for:
+	// longer than it may take to refuse.
+	greetTimeout = 6 * time.Second
+	maxAnswer    = 8 << 20
 	// maxObjects bounds the objects in an answer, by their opening braces: an
 	// empty one of three bytes costs hundreds in memory.
 	maxObjects  = 100_000
@@ -50,9 +54,9 @@ type Target struct {
 	Port               uint16
 }
 
-func (t Target) host() string {
-	return net.JoinHostPort(t.Service+"."+t.Namespace+".svc", strconv.Itoa(int(t.Port)))
-}
+func (t Target) serverName() string { return t.Service + "." + t.Namespace + ".svc" }
+
+func (t Target) host() string { return net.JoinHostPort(t.serverName(), strconv.Itoa(int(t.Port))) }
 
 // Dialer opens connections; nil is the usual one.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -95,7 +99,8 @@ func (c *Clients) Through(wrap func(http.RoundTripper) http.RoundTripper) *Clien
 }
 
 // For gives a client of the hosted cluster. The Secret is read on each call,
-// so a rotation is followed at once.
+// so a rotation is followed at once. A client is made anew only for an API server
+// that answers.
 func (c *Clients) For(ctx context.Context, t Target) (client.Client, error) {
 	secret, err := c.secret(ctx, t.Namespace)
 	if err != nil {
@@ -103,17 +108,24 @@ func (c *Clients) For(ctx context.Context, t Target) (client.Client, error) {
 	}
 	raw := secret.Data[kubeconfigKey]
 	digest := sha256.Sum256(append([]byte(string(secret.UID)+"/"), raw...))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.known[t]; ok && e.digest == digest {
-		return e.client, nil
+	if known, ok := c.get(t, digest); ok {
+		return known, nil
 	}
-	made, err := c.build(t, secret.Name, raw)
+	made, err := c.build(ctx, t, secret.Name, raw)
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.known[t] = entry{digest: digest, client: made}
 	return made, nil
+}
+
+func (c *Clients) get(t Target, digest [sha256.Size]byte) (client.Client, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.known[t]
+	return e.client, ok && e.digest == digest
 }
 
 // Forget drops the client of a hosted cluster: it is gone, or it has refused
@@ -145,7 +157,7 @@ func (c *Clients) secret(ctx context.Context, namespace string) (*corev1.Secret,
 	}
 }
 
-func (c *Clients) build(t Target, secret string, raw []byte) (client.Client, error) {
+func (c *Clients) build(ctx context.Context, t Target, secret string, raw []byte) (client.Client, error) {
 	config, err := parse(raw)
 	if err != nil {
 		return nil, outcome.Invalid{
@@ -168,12 +180,60 @@ func (c *Clients) build(t Target, secret string, raw []byte) (client.Client, err
 			Message: fmt.Sprintf("the credentials in Secret %s/%s cannot be used", t.Namespace, secret),
 		}
 	}
+	if err := c.greet(ctx, config, t); err != nil {
+		return nil, err
+	}
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
 	made, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: c.scheme})
 	if err != nil {
 		return nil, outcome.Failed{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "making a client for " + t.host(), Err: err}
 	}
 	return made, nil
+}
+
+// greet shakes hands with a hosted API server: who does not even do that is not to
+// take the time of a call.
+func (c *Clients) greet(ctx context.Context, config *rest.Config, t Target) error {
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
+	err := c.handshake(ctx, config, t)
+	if err == nil {
+		return nil
+	}
+	w := outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: Words(err), After: 15 * time.Second}
+	if ctx.Err() != nil {
+		w.Message = "the hosted API server does not answer"
+	}
+	return w
+}
+
+func (c *Clients) handshake(ctx context.Context, config *rest.Config, t Target) error {
+	settings, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return err
+	}
+	settings.ServerName = t.serverName()
+	dial := c.dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", t.host())
+	if err != nil {
+		return err
+	}
+	shaken := tls.Client(conn, settings)
+	err = shaken.HandshakeContext(ctx)
+	return errors.Join(err, conn.Close())
+}
+
+// Words tells what went wrong on the way to a hosted API server, without what
+// changes from try to try: a condition's message must not.
+func Words(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		// Its own text holds the port that was ours this time.
+		return fmt.Sprintf("the hosted API server: %s: %v", op.Op, op.Err)
+	}
+	return err.Error()
 }
 
 var (

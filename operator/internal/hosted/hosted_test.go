@@ -177,6 +177,42 @@ func TestWhoIsNotSureToLeadWritesNothing(t *testing.T) {
 	}
 }
 
+// hazard 214: one that does not even shake hands takes less than a call's time, and is
+// known again as soon as it does.
+func TestWhoDoesNotShakeHandsIsNotCalled(t *testing.T) {
+	s := newStand(t)
+	var calls atomic.Int32
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		serveNodes(w, r)
+	})
+	s.handle.Store(&handler)
+	hub := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).
+		WithObjects(secret("admin-kubeconfig", s.kubeconfig(unchanged))).Build()
+	var silent atomic.Bool
+	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, mute.Close()) })
+	clients := hosted.New(hub, clientgoscheme.Scheme, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if silent.Load() && address == "kube-apiserver.clusters-a.svc:6443" {
+			// Its kernel takes the connection, and nobody reads.
+			return (&net.Dialer{}).DialContext(ctx, network, mute.Addr().String())
+		}
+		return s.dial(ctx, network, address)
+	})
+	silent.Store(true)
+	began := time.Now()
+	_, err = clients.For(t.Context(), target)
+	require.ErrorContains(t, err, "the hosted API server does not answer")
+	require.Greater(t, time.Since(began), 5*time.Second, "who answers by then has refused")
+	require.Less(t, time.Since(began), 10*time.Second)
+	silent.Store(false)
+	c, err := clients.For(t.Context(), target)
+	require.NoError(t, err)
+	require.Zero(t, calls.Load(), "a handshake is no call")
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "n"}, node()))
+}
+
 // hazard 25: a rotation is followed, and an unchanged Secret gives the same client.
 func TestARotationIsFollowed(t *testing.T) {
 	s := newStand(t)

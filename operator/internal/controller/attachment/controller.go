@@ -43,6 +43,7 @@ type Controller struct {
 	Policies *policy.Policies
 	Apps     Apps
 	Gatherer *coalesce.Gatherer
+	Turns    Turns
 	Clock    func() time.Time
 	// Away is for how long the management cluster's API server was away since the
 	// operator's start; may be nil.

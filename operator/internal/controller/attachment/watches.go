@@ -39,7 +39,7 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 	byControlPlane := c.Gatherer.Handler(coalesce.Hurried, c.by(world.IndexControlPlane, client.Object.GetNamespace))
 	built, err := builder.ControllerManagedBy(mgr).Named("attachment").
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 8,
+			MaxConcurrentReconciles: atWork + waiting,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, longestPause),
 		}).
 		For(&v1alpha1.InfraClusterAttachment{}, builder.WithPredicates(predicate.Or[client.Object](
@@ -54,7 +54,7 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(byOwner), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&networkingv1.NetworkPolicy{}, byControlPlane).
 		WatchesRawSource(source.Channel(all, handler.EnqueueRequestsFromMapFunc(c.every))).
-		Build(reconcile.AsReconciler[*v1alpha1.InfraClusterAttachment](mgr.GetClient(), c))
+		Build(c.Turns.each(reconcile.AsReconciler[*v1alpha1.InfraClusterAttachment](mgr.GetClient(), c)))
 	if err != nil {
 		return err
 	}

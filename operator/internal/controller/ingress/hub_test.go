@@ -2,8 +2,11 @@ package ingress_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
-	"syscall"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,9 +55,17 @@ func (u *unhurried) List(ctx context.Context, list client.ObjectList, opts ...cl
 // outage changes no status and gives up no hosted cluster.
 func TestAnOutageOfTheManagementClusterIsNoFaultOfTheHostedOne(t *testing.T) {
 	scheme := hostedScheme(t)
+	dir := t.TempDir()
+	ca := certificate(t, dir, "kube-apiserver."+controlPlane+".svc")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	require.NoError(t, err)
+	starting := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	starting.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	starting.StartTLS()
+	t.Cleanup(starting.Close)
 	raw, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "https://kube-apiserver:6443", CertificateAuthorityData: certificate(t, t.TempDir(), "x")}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "https://kube-apiserver:6443", CertificateAuthorityData: ca}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 	})
 	require.NoError(t, err)
@@ -62,8 +73,8 @@ func TestAnOutageOfTheManagementClusterIsNoFaultOfTheHostedOne(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: controlPlane, Name: "service-network-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": raw},
 	}
 	hub := &unhurried{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build(), t: t}
-	dial := func(context.Context, string, string) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, starting.Listener.Addr().String())
 	}
 	step := ingress.New(hosted.New(hub, scheme, dial), hub, func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
 	a := attachment()

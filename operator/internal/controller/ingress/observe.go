@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/internal/apps"
+	"github.com/densityops/oooi/operator/internal/hosted"
 )
 
 // The kinds of MetalLB that are needed.
@@ -346,9 +346,5 @@ func words(err error) string {
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		// Its own text holds the port that was ours this time.
-		return fmt.Sprintf("the hosted API server: %s: %v", op.Op, op.Err)
-	}
-	return err.Error()
+	return hosted.Words(err)
 }

@@ -50,6 +50,7 @@ type Step struct {
 	// hub reads single objects from the management cluster's API server.
 	hub   client.Reader
 	clock func() time.Time
+	aside func(func())
 
 	mu       sync.Mutex
 	appliers map[hosted.Target]applier // guarded by mu
@@ -62,7 +63,20 @@ type applier struct {
 
 // New makes a Step.
 func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *Step {
-	return &Step{clients: clients, hub: hub, clock: clock, appliers: map[hosted.Target]applier{}}
+	return &Step{clients: clients, hub: hub, clock: clock, aside: func(f func()) { f() }, appliers: map[hosted.Target]applier{}}
+}
+
+// Aside makes the Step look for a hosted cluster, which may take long although it is
+// nobody's turn, by what it is given here, and returns s. To be called before Ensure.
+func (s *Step) Aside(aside func(func())) *Step {
+	s.aside = aside
+	return s
+}
+
+// client of a hosted cluster.
+func (s *Step) client(ctx context.Context, t hosted.Target) (c client.Client, err error) {
+	s.aside(func() { c, err = s.clients.For(ctx, t) })
+	return c, err
 }
 
 // Ensure brings the hosted cluster one step on, records
@@ -111,7 +125,7 @@ func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) (
 	if !ok {
 		return unreachable(errors.New("the API server's Service of the hosted cluster is not known"))
 	}
-	hostedClient, err := s.clients.For(ctx, t)
+	hostedClient, err := s.client(ctx, t)
 	if err != nil {
 		return unreachable(err)
 	}
@@ -193,7 +207,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 			Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the API server's Service of the hosted cluster is not known", After: recheckAway,
 		}
 	}
-	hostedClient, err := s.clients.For(ctx, t)
+	hostedClient, err := s.client(ctx, t)
 	if err != nil {
 		return err
 	}
