@@ -235,5 +235,5 @@ func TestNodeResolvers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"198.51.100.53", "2001:db8::1"}, got)
 	_, err = nodeResolvers(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

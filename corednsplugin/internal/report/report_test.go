@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,11 +180,11 @@ func TestClusters(t *testing.T) {
 	_, err := NewCluster("")
 	require.ErrorIs(t, err, ErrNoCluster)
 	_, err = NewCluster(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
+	require.ErrorIs(t, err, os.ErrNotExist)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],
 "contexts":[{"name":"c","context":{"cluster":"c","user":""}}],"current-context":"c"}`), 0o600))
 	c, err := NewCluster(file)
 	require.NoError(t, err)
-	require.Error(t, c.Write(t.Context(), golden()), "nobody listens there")
+	require.ErrorIs(t, c.Write(t.Context(), golden()), syscall.ECONNREFUSED, "nobody listens there")
 }

@@ -218,10 +218,10 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	m.Full = true
 	require.ErrorIs(t, j.Commit([]lease.Record{record(2)}), crash.ErrFull)
 	require.ErrorIs(t, j.Err(), ErrBroken)
-	require.Error(t, j.Commit([]lease.Record{record(3)}))
-	require.Error(t, j.Compact([]lease.Record{record(1)}))
+	require.ErrorIs(t, j.Commit([]lease.Record{record(3)}), ErrBroken)
+	require.ErrorIs(t, j.Compact([]lease.Record{record(1)}), crash.ErrFull)
 	m.Full = false
-	require.Error(t, j.Commit([]lease.Record{record(3)}), "only a rewrite mends it: nobody knows what is on disk")
+	require.ErrorIs(t, j.Commit([]lease.Record{record(3)}), ErrBroken, "only a rewrite mends it: nobody knows what is on disk")
 	require.NoError(t, j.Compact([]lease.Record{record(1)}))
 	require.NoError(t, j.Commit([]lease.Record{record(4)}))
 	_, found := OpenOn(m)

@@ -38,7 +38,7 @@ func TestTheMTUFitsTheDevice(t *testing.T) {
 				l.send(station(1), "0.0.0.0", "255.255.255.255", message(t, station(1), dhcpv4.MessageTypeInform, func(d *dhcpv4.DHCPv4) { d.ClientIPAddr = net.IP{192, 0, 2, 50} }))
 				_, p := l.answer(clientPort)
 				return bytes.Equal(c.want, p.Options.Get(dhcpv4.OptionInterfaceMTU))
-			}, 8*time.Second, 50*time.Millisecond)
+			}, time.Minute, 50*time.Millisecond)
 		})
 	}
 }

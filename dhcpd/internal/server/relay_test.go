@@ -185,7 +185,7 @@ func TestTheNextHopToARelayIsAskedFor(t *testing.T) {
 				defer l.server.mu.Unlock()
 				h := l.server.hops[netip.MustParseAddr(c.relay)]
 				return h != nil && !h.macs[station(9)].IsZero()
-			}, 3*time.Second, 10*time.Millisecond)
+			}, time.Minute, 10*time.Millisecond)
 		})
 	}
 }

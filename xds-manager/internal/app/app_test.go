@@ -124,7 +124,7 @@ func (e *fakeEnvoy) connect(t *testing.T, socket, node string) {
 	require.Eventually(t, func() bool {
 		st, err = discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
 		return err == nil
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	require.NoError(t, st.Send(&discoveryv3.DeltaDiscoveryRequest{Node: &corev3.Node{Id: node}, TypeUrl: xds.ClusterType}))
 	require.NoError(t, st.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.ListenerType}))
 	go func() {
@@ -201,10 +201,11 @@ func get(t *testing.T, o Options, path string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// eventually waits for a condition. A busy machine gets four times the limit.
+// eventually waits for a condition. A busy machine gets four times the limit, and a
+// minute at least.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 4*limit, 10*time.Millisecond, what)
+	require.Eventually(t, ok, max(4*limit, time.Minute), 10*time.Millisecond, what)
 }
 
 func writeFile(t *testing.T, path string, s *agentpb.Snapshot) {
