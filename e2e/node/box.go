@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -28,6 +29,9 @@ type Box struct {
 	Init int `json:"init"`
 	// Logs is where the output of daemons goes.
 	Logs string `json:"logs"`
+
+	mu      sync.Mutex
+	daemons map[string]int // guarded by mu: the nsenter of each, by name
 }
 
 // startBox starts an init in new namespaces and in the network namespace
@@ -108,9 +112,34 @@ func (b *Box) Daemon(name string, argv ...string) (stop func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.daemons == nil {
+		b.daemons = map[string]int{}
+	}
+	b.daemons[name] = cmd.Process.Pid
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	return func() { end(cmd.Process.Pid, done) }, nil
+}
+
+// Pause stops a daemon as SIGSTOP does, or has it go on. Its nsenter stops with it,
+// and whoever goes on alone can never be waited for.
+func (b *Box) Pause(name string, paused bool) error {
+	b.mu.Lock()
+	nsenter, found := b.daemons[name]
+	b.mu.Unlock()
+	if !found {
+		return fmt.Errorf("box %s has no daemon %s", b.Name, name)
+	}
+	pid, err := childOf(nsenter)
+	if err != nil {
+		return err
+	}
+	if paused {
+		return syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	return errors.Join(syscall.Kill(nsenter, syscall.SIGCONT), syscall.Kill(pid, syscall.SIGCONT))
 }
 
 // end kills the daemon that an nsenter has started, and waits for the end of both.

@@ -29,6 +29,7 @@ func TestCluster(t *testing.T) {
 			l.startOLM(t, now, next)
 			l.approve(t, packaging.CSVName(now.Version))
 			l.rollout(t, "oooi-system", "oooi-operator")
+			l.checkOperatorStarts(t)
 		},
 		"among two hosted clusters": func(t *testing.T) {
 			l.deployWorld(t, a, b)
@@ -44,7 +45,7 @@ func TestCluster(t *testing.T) {
 	})
 	l.checkService(t, vmA, vmB, intruder, a, b)
 	l.checkChanges(t, vmA, vmB, b, next)
-	l.checkLosses(t, vmA, vmB, intruder, a)
+	l.checkLosses(t, vmA, vmB, intruder, a, b)
 	l.step(t, "uninstall leaves nothing", func(t *testing.T) { l.checkUninstall(t, a, b) })
 	l.step(t, "nor does a kustomization", func(t *testing.T) { l.checkKustomization(t, now, a) })
 }
@@ -79,14 +80,17 @@ func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, ne
 	l.step(t, "a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
 }
 
-// checkLosses takes away what may be missing in the field.
-func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a *hostedCluster) {
+// checkLosses takes away what may be missing in the field. After an outage of the
+// API server a kubelet may sit for a minute before it hears of pods again: what does
+// not need it comes next.
+func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a, b *hostedCluster) {
 	t.Helper()
+	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
 	l.step(t, "what is killed comes back", func(t *testing.T) {
 		l.checkOperatorKilled(t, vmA, vmB)
 		l.checkKills(t, vmA, vmB)
 	})
-	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
+	l.step(t, "KubeVirt goes and comes", func(t *testing.T) { l.checkKindsGo(t, vmA, a, b) })
 	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
 	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, vmB, a) })
 	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, intruder, a) })

@@ -66,18 +66,19 @@ func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM) {
 	l.gatherDataPlane(t)
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
-	signal := func(name string) {
+	pause := func(paused bool) {
 		t.Helper()
-		_, err := l.Nodes[1].Script(t.Context(), `pids=$(pgrep -x 'kubelet|containerd'); test "$(wc -w <<<"$pids")" = 2; kill "-$SIGNAL" $pids`, "SIGNAL="+name)
-		require.NoError(t, err)
+		for _, daemon := range []string{"kubelet", "containerd"} {
+			require.NoError(t, l.Nodes[1].Pause(daemon, paused))
+		}
 	}
 	start := time.Now()
-	signal("STOP")
+	pause(true)
 	l.progress.Say("kubelet and container runtime of node2 are stopped")
 	l.successors(t, vm, before)
 	l.twoOwnersEach(t, neighbour)
 	l.progress.Say("each server address has two owners %.0fs later", time.Since(start).Seconds())
-	signal("CONT")
+	pause(false)
 	require.Less(t, l.oneOwnerEach(t, neighbour), twiceAtMost)
 	l.oneOfEach(t)
 	after, err := vm.Boot(t.Context())
