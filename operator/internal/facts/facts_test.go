@@ -2,6 +2,7 @@ package facts_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -288,6 +289,18 @@ func TestMachineOfAnyVersion(t *testing.T) {
 				Key: plan.Key{Namespace: "ns", Name: "m"}, VM: "vm", NodePool: plan.Key{Namespace: "clusters", Name: "p"}, Addresses: []string{"192.0.2.9"},
 			}, facts.MachineOf(u))
 		})
+	}
+}
+
+// behaviour F1: a VM's name that cannot be one is none; in the status it would be refused.
+func TestMachineOfNoVM(t *testing.T) {
+	t.Parallel()
+	for _, vm := range []any{strings.Repeat("v", 254), strings.Repeat("é", 100), "UPPER", "a b", "", 7, nil} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "m", "namespace": "ns"},
+			"spec":     map[string]any{"infrastructureRef": map[string]any{"name": vm}},
+		}}
+		require.Equal(t, facts.Machine{Key: plan.Key{Namespace: "ns", Name: "m"}}, facts.MachineOf(u), "%v", vm)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/plan"
@@ -28,7 +29,10 @@ func MachineOf(u *unstructured.Unstructured) Machine {
 	if namespace, name, found := strings.Cut(u.GetAnnotations()[AnnotationNodePool], "/"); found {
 		m.NodePool = plan.Key{Namespace: namespace, Name: name}
 	}
-	m.VM, _, _ = unstructured.NestedString(u.Object, "spec", "infrastructureRef", "name")
+	// Whoever makes Machines can write anything here, and no object has such a name.
+	if vm, _, _ := unstructured.NestedString(u.Object, "spec", "infrastructureRef", "name"); len(validation.IsDNS1123Subdomain(vm)) == 0 {
+		m.VM = vm
+	}
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "addresses")
 	entries, _ := list.([]any)
 	for _, e := range entries {

@@ -69,6 +69,8 @@ type Registry struct {
 
 	mu      sync.Mutex
 	served  map[string]schema.GroupVersionKind // guarded by mu, by Kind.String
+	missed  map[string]time.Time               // since when a kind that was served is not
+	now     func() time.Time
 	watches map[string][]func(client.Object) error
 	changed []func()
 }
@@ -77,7 +79,7 @@ type Registry struct {
 func New(d discovery.DiscoveryInterface, c cache.Cache, log *slog.Logger, list ...Kind) *Registry {
 	return &Registry{
 		discovery: d, cache: c, kinds: list, log: log, known: make(chan struct{}),
-		served: map[string]schema.GroupVersionKind{}, watches: map[string][]func(client.Object) error{},
+		served: map[string]schema.GroupVersionKind{}, missed: map[string]time.Time{}, now: time.Now, watches: map[string][]func(client.Object) error{},
 	}
 }
 
@@ -134,6 +136,8 @@ const (
 	settle      = time.Second
 	settleTries = 8
 	syncTimeout = 20 * time.Second
+	// startTimeout is for how long a kind that is defined may not be served.
+	startTimeout = 40 * time.Second
 )
 
 var crds = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -228,22 +232,34 @@ func (r *Registry) probe(ctx context.Context) bool {
 // settle follows what was found of a kind, and says whether that is news.
 func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKind, served bool) bool {
 	was, had := r.Served(k)
+	if served {
+		delete(r.missed, k.String())
+	}
 	if served == had && (!served || was == gvk) {
 		return false
 	}
-	if !served && r.defined(ctx, k) {
+	if !served && r.starting(ctx, k) {
 		return false
 	}
 	if had {
+		delete(r.missed, k.String())
 		r.drop(ctx, k, was)
 	}
 	return !served || r.take(ctx, k, gvk)
 }
 
-// defined says whether the kind's CRD is there, as far as that is known. An API server
-// that has just started answers for seconds without serving what is defined.
-func (r *Registry) defined(ctx context.Context, k Kind) bool {
-	return !apierrors.IsNotFound(r.cache.Get(ctx, client.ObjectKey{Name: k.crd()}, Metadata(crds)))
+// starting says whether a kind may be missing only because the API server has just
+// started: it answers for seconds without serving what is defined.
+func (r *Registry) starting(ctx context.Context, k Kind) bool {
+	if apierrors.IsNotFound(r.cache.Get(ctx, client.ObjectKey{Name: k.crd()}, Metadata(crds))) {
+		return false
+	}
+	since, missed := r.missed[k.String()]
+	if !missed {
+		since = r.now()
+		r.missed[k.String()] = since
+	}
+	return r.now().Sub(since) < startTimeout
 }
 
 // find looks for the best served version of a kind.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	"github.com/stretchr/testify/require"
@@ -71,13 +72,17 @@ func TestAKindIsKnownToBeServedBeforeItsWatchesBring(t *testing.T) {
 	cluster.served = false
 	require.True(t, look(), "an API server that has just started does not serve what is defined yet")
 	cluster.defined = false
-	require.False(t, look())
-	cluster.served = true
+	require.False(t, look(), "its CRD is gone")
+	cluster.served, cluster.defined = true, true
 	require.True(t, look())
 	require.Equal(t, []bool{true, true}, known)
 
+	now := time.Now()
+	r.now = func() time.Time { return now }
 	cluster.served = false
-	require.False(t, look())
+	require.True(t, look())
+	now = now.Add(startTimeout)
+	require.False(t, look(), "no version that we read is served any more")
 	cluster.served, refuses = true, errors.New("no watch")
 	require.False(t, look(), "a kind without its watches is not served")
 }
