@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ type Agent struct {
 	lastGood *Snapshot
 	choice   choice
 	current  *Snapshot
-	// fileSum is what the file held when it was last read.
-	fileSum string
+	// held is what the file held when it was last read; nil while it cannot be.
+	held []byte
 	// faults are what keeps an input from being used, by input.
 	faults map[string]string
 }
@@ -129,12 +130,13 @@ func (a *Agent) readMounted() bool {
 	}
 	b, err := Read(a.o.File)
 	if err != nil {
+		a.held = nil // what comes back may be what it was
 		return a.fault("file", err.Error())
 	}
-	if string(b) == a.fileSum {
+	if a.held != nil && bytes.Equal(b, a.held) {
 		return false
 	}
-	a.fileSum = string(b)
+	a.held = b
 	s, err := Decode(b)
 	if err != nil {
 		a.o.Logger.Error("mounted snapshot refused", "err", err)

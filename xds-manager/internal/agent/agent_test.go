@@ -304,6 +304,29 @@ func TestAFileIsFollowedAndABadOneChangesNothing(t *testing.T) {
 	require.Empty(t, r.next(t, "sha256:u2").Faults)
 }
 
+// A file that cannot be read for a while, and then is what it was, is no fault any more.
+func TestAFileThatComesBackIsNoFault(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "snapshot.json")
+	b, err := protojson.Marshal(message("u", 1))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	r := runAgent(t, Options{File: file})
+	require.Empty(t, r.next(t, "sha256:u1").Faults)
+	require.NoError(t, os.Rename(file, file+".away"))
+	require.NotEmpty(t, r.next(t, "sha256:u1").Faults)
+	require.NoError(t, os.Rename(file+".away", file))
+	require.Empty(t, r.next(t, "sha256:u1").Faults)
+}
+
+func TestAnEmptyFileIsAFault(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, Keep(dir, *parsed(t, "u", 1)))
+	file := filepath.Join(dir, "snapshot.json")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	r := runAgent(t, Options{StateDir: dir, File: file})
+	require.NotEmpty(t, r.next(t, "sha256:u1").Faults)
+}
+
 // behaviour E11.
 func TestTheLastGoodSnapshotOutlivesTheProcess(t *testing.T) {
 	dir := t.TempDir()
