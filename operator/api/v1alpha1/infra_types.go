@@ -68,7 +68,8 @@ type InfraSpec struct {
 	InfraComponents InfraComponents `json:"infraComponents,omitzero"`
 	// conflictPolicy decides about attachments that claim the same domain or
 	// the same HostedCluster: ExcludeAll excludes every one of them, KeepOldest
-	// keeps the one that is in force, else the oldest.
+	// keeps the one that is in force, else the oldest. Between attachments of
+	// different namespaces it is always KeepOldest.
 	// +optional
 	// +kubebuilder:default=ExcludeAll
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`

@@ -190,17 +190,24 @@ func collisions(all []*candidate, near func(Key) bool) []collision {
 	return out
 }
 
-// settle excludes what collides, by the Infra's policy (behaviour F4).
+// settle excludes what collides, by the Infra's policy (behaviour F4). Between
+// namespaces it is always the one in force that stays: who may write in another
+// one has no say over what is served here.
 func settle(found []collision, policy v1alpha1.ConflictPolicy) {
 	for _, g := range found {
 		losers := g.members
-		if policy == v1alpha1.ConflictPolicyKeepOldest {
+		if policy == v1alpha1.ConflictPolicyKeepOldest || g.amongStrangers() {
 			losers = g.losers()
 		}
 		for _, c := range losers {
 			c.refuse(g.reason, "%s", g)
 		}
 	}
+}
+
+// amongStrangers: its members lie in more than one namespace.
+func (g collision) amongStrangers() bool {
+	return slices.ContainsFunc(g.members, func(c *candidate) bool { return c.Namespace != g.members[0].Namespace })
 }
 
 // losers are the members that collide with one that is in force or older.

@@ -179,7 +179,9 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 		}
 	}
 	for _, g := range found {
-		add("Infra", infra, Reason{g.reason, g.String()})
+		if slices.ContainsFunc(g.members, func(c *candidate) bool { return c.own && c.reason.Reason == g.reason }) {
+			add("Infra", infra, Reason{g.reason, g.String()})
+		}
 	}
 	add("Infra", infra, p.DHCP.Reason)
 	add("Infra", infra, p.DNS.Reason)

@@ -58,11 +58,7 @@ func TestAttachmentsThatCollide(t *testing.T) {
 		{
 			"KeepOldest keeps the one in force before the oldest",
 			plan.Inputs{
-				Infra: func() plan.Infra {
-					i := vlan(keepOldest)
-					i.InForce = []v1alpha1.AttachmentInForce{{Attachment: "a", Domain: "a.clusters.example.com", HostedClusterUID: "uid-hc-a"}}
-					return i
-				}(),
+				Infra:       serving(vlan(keepOldest), "a"),
 				Attachments: []plan.Attachment{cluster("a", 5), cluster("b", 1, domain("a"))},
 			},
 			map[string]string{"b": "DuplicateHostname"},
@@ -121,6 +117,33 @@ func TestAttachmentsThatCollide(t *testing.T) {
 			map[string]string{"a": "DuplicateHostname"},
 		},
 		{
+			"one in another namespace with the same domain takes nothing away",
+			plan.Inputs{
+				Infra: vlan(), Siblings: []plan.Infra{strange(elsewhere("other", "vlan100", "198.51.100", noDHCP))},
+				Attachments: []plan.Attachment{cluster("a", 0, created(2)), cluster("b", 1, domain("a"), created(3), of("other"), stranger)},
+			},
+			map[string]string{},
+		},
+		{
+			"one in another namespace that was there before stays",
+			plan.Inputs{
+				Infra: vlan(), Siblings: []plan.Infra{strange(elsewhere("other", "vlan100", "198.51.100", noDHCP))},
+				Attachments: []plan.Attachment{cluster("a", 0, created(2)), cluster("b", 1, domain("a"), created(1), of("other"), stranger)},
+			},
+			map[string]string{"a": "DuplicateHostname"},
+		},
+		{
+			"the one in force stays, whatever is older in another namespace",
+			plan.Inputs{
+				Infra:    serving(vlan(), "a"),
+				Siblings: []plan.Infra{strange(elsewhere("other", "vlan100", "198.51.100", noDHCP))},
+				Attachments: []plan.Attachment{
+					cluster("a", 0, created(2)), cluster("b", 1, domain("a"), created(1), of("other"), stranger),
+				},
+			},
+			map[string]string{},
+		},
+		{
 			"an attachment of an Infra that may not have the network counts against nobody",
 			plan.Inputs{
 				Infra: vlan(), Siblings: []plan.Infra{elsewhere("other", "vlan100", "192.0.2")},
@@ -149,6 +172,22 @@ func networks(cidrs ...string) func(*plan.Attachment) {
 		}
 	}
 }
+
+// serving records an attachment as in force.
+func serving(i plan.Infra, name string) plan.Infra {
+	i.InForce = append(i.InForce, v1alpha1.AttachmentInForce{
+		Attachment: v1alpha1.ObjectName(name), Domain: v1alpha1.DomainName(name + ".clusters.example.com"), HostedClusterUID: "uid-hc-" + name,
+	})
+	return i
+}
+
+// strange moves an Infra to another namespace, stranger an attachment.
+func strange(i plan.Infra) plan.Infra {
+	i.Namespace = "strangers"
+	return i
+}
+
+func stranger(a *plan.Attachment) { a.Namespace = "strangers" }
 
 // of names another Infra.
 func of(infra string) func(*plan.Attachment) {
@@ -189,6 +228,17 @@ func TestConflictMessageNamesEachGroup(t *testing.T) {
 	require.False(t, p.ComponentStatus().ProxyReady)
 	require.Equal(t, plan.Apply, p.DNS.Action, "DNS goes on")
 	require.Equal(t, plan.Apply, p.DHCP.Action, "DHCP goes on")
+}
+
+// behaviour F4: who loses in another namespace is no trouble of this Infra.
+func TestAStrangersLossIsTheirs(t *testing.T) {
+	t.Parallel()
+	p := plan.For(plan.Inputs{
+		Infra: vlan(), Siblings: []plan.Infra{strange(elsewhere("other", "vlan100", "198.51.100", noDHCP))},
+		Attachments: []plan.Attachment{cluster("a", 0, created(2)), cluster("b", 1, domain("a"), created(3), of("other"), stranger)},
+	})
+	require.Equal(t, "True", string(conditionOf(t, p, v1alpha1.ConditionReady).Status))
+	require.NotEmpty(t, p.Proxy.Spec.Backends)
 }
 
 // behaviour F4: with none at all the Infra is Ready.
