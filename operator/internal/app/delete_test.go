@@ -159,6 +159,20 @@ func remove(t *testing.T, w world, what string) {
 	}
 }
 
+// boundInCluster finds rights at cluster scope of accounts in a namespace.
+func boundInCluster(ctx context.Context, namespace string) error {
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := env.Client.List(ctx, &bindings); err != nil {
+		return err
+	}
+	for _, b := range bindings.Items {
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == namespace }) {
+			return fmt.Errorf("there is ClusterRoleBinding %s", b.Name)
+		}
+	}
+	return nil
+}
+
 // leftovers finds what still carries our label in the namespaces of a world, and
 // in the cluster.
 func leftovers(ctx context.Context, w world) error {
@@ -176,14 +190,8 @@ func leftovers(ctx context.Context, w world) error {
 			}
 		}
 	}
-	var bindings rbacv1.ClusterRoleBindingList
-	if err := env.Client.List(ctx, &bindings, ours); err != nil {
+	if err := boundInCluster(ctx, w.namespace); err != nil {
 		return err
-	}
-	for _, b := range bindings.Items {
-		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == w.namespace }) {
-			return fmt.Errorf("ClusterRoleBinding %s is left", b.Name)
-		}
 	}
 	ns := &corev1.Namespace{}
 	if err := env.Client.Get(ctx, client.ObjectKey{Name: w.namespace}, ns); err != nil {

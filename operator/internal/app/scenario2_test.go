@@ -20,7 +20,7 @@ import (
 // thirdOctet keeps the scenarios' VLANs apart.
 var thirdOctet atomic.Int32
 
-// behaviour H4: who wrote which field of a status.
+// behaviour H4, hazard 206: who wrote which field of a status.
 func fieldsHaveOneWriter(t *testing.T, third int) {
 	w := build(t, third, "owners")
 	env.Kubelet(t, w.namespace)
@@ -134,7 +134,8 @@ func namesMismatches(t *testing.T, third int) {
 	condition(t, a, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonEndpointMismatch)
 }
 
-// behaviour A3: a DHCPServer alone is deployed as it is.
+// behaviours A3, B6, hazard 204: a DHCPServer alone is deployed as it is, and takes
+// with it what no owner reference reaches.
 func childAlone(t *testing.T, third int) {
 	ns := fmt.Sprintf("alone%d", third)
 	t.Cleanup(func() { env.Sweep(t, ns) })
@@ -156,8 +157,10 @@ func childAlone(t *testing.T, third int) {
 	require.True(t, metav1.IsControlledBy(deployment, dhcp))
 	// It reads VMs everywhere, which no owner reference would undo.
 	require.Contains(t, get(t, dhcp).Finalizers, "hostedcluster.densityops.com/child")
+	require.Error(t, boundInCluster(t.Context(), ns))
 	require.NoError(t, env.Client.Delete(t.Context(), dhcp))
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), dhcp) })
+	require.NoError(t, boundInCluster(t.Context(), ns))
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), deployment) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -121,8 +122,10 @@ func followsServices(t *testing.T, third int) {
 	require.NoError(t, env.Client.Delete(t.Context(), old))
 	again := h.Service("kube-apiserver", 7443)
 	require.NoError(t, env.Client.Create(t.Context(), again))
+	made := time.Now()
 	require.NotEqual(t, old.Spec.ClusterIP, again.Spec.ClusterIP)
 	proxy := backend(t, w, "the API's backend after the Service was made anew", leadsTo("follow/api", v1alpha1.ListedIPv4(again.Spec.ClusterIP)))
+	require.Less(t, time.Since(made), 30*time.Second)
 	for _, b := range proxy.Spec.Backends {
 		if b.Name == "follow/api" {
 			require.Equal(t, v1alpha1.Port(7443), b.Endpoints[0].Port)

@@ -142,7 +142,7 @@ func TestWhatWentWhileTheOperatorWasAwayIsTakenBack(t *testing.T) {
 	})
 }
 
-// behaviour H4: a status is written once where the Infra's word comes soon, and all
+// behaviour H4, hazard 206: a status is written once where the Infra's word comes soon, and all
 // the same where it does not.
 func TestAStatusIsWrittenOnce(t *testing.T) {
 	w := build(t, 45, "once", "twice", "thrice")
