@@ -49,7 +49,7 @@ func refusesForeignClusters(t *testing.T, third int) {
 	condition(t, liar, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneNamespaceMismatch)
 	require.Len(t, get(t, policy).Spec.Ingress[0].From, 1)
 
-	// The owner allows it, which leaves out both, and takes it back.
+	// The owner allows it, and takes it back.
 	cluster := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "victim"}}
 	merge(t, cluster, fmt.Sprintf(`{"metadata":{"annotations":{"hostedcluster.densityops.com/allowed-namespaces":"%s"}}}`, tenant))
 	condition(t, thief, v1alpha1.ConditionAdmitted, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
