@@ -3,6 +3,8 @@ package outcome
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,15 +111,15 @@ func Describe(err error) (reason, message string) {
 		return Describe(joined.Unwrap()[0])
 	}
 	if w, ok := errors.AsType[Waiting](err); ok {
-		return w.Reason, w.Message
+		return w.Reason, Message(w.Message)
 	}
 	if i, ok := errors.AsType[Invalid](err); ok {
-		return i.Reason, i.Message
+		return i.Reason, Message(i.Message)
 	}
 	if f, ok := errors.AsType[Failed](err); ok {
-		return f.Reason, bounded(f.Message + ": " + stable(f.Err))
+		return f.Reason, Message(f.Message + ": " + stable(f.Err))
 	}
-	return v1alpha1.ReasonReconciliationFailed, bounded(stable(err))
+	return v1alpha1.ReasonReconciliationFailed, Message(stable(err))
 }
 
 // stable takes from an API error only what does not change from try to try.
@@ -132,11 +134,15 @@ func stable(err error) string {
 	return err.Error()
 }
 
-// bounded keeps a message within what a condition may hold, with room to spare.
-func bounded(s string) string {
+// ourEnd is our side of a connection, as net.OpError tells it: another port each time.
+var ourEnd = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->`)
+
+// Message makes of a text one that a condition can hold, with room to spare: a
+// hosted cluster may have written it. What changes from try to try goes.
+func Message(s string) string {
 	const most = 1000
-	if len(s) <= most {
-		return s
+	if len(s) > most {
+		s = s[:most] + " ..."
 	}
-	return s[:most] + " ..."
+	return strings.ToValidUTF8(ourEnd.ReplaceAllString(s, ""), "")
 }

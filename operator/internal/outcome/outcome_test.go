@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,6 +59,9 @@ func TestAConditionSaysWhyAndHoldsNothingVolatile(t *testing.T) {
 		{"a failed call", outcome.Failed{Reason: "F", Message: "asking", Err: errFailure}, "F", "asking: connection refused"},
 		{"any other error", errFailure, v1alpha1.ReasonReconciliationFailed, "connection refused"},
 		{"a conflict names no version", conflict, v1alpha1.ReasonReconciliationFailed, "an object was changed by another writer"},
+		{"our port of a connection is another one each time", outcome.Waiting{
+			Reason: "W", Message: "a: read tcp 10.0.0.1:36450->10.0.0.2:6443: reset, read tcp [2001:db8::1]:36452->[2001:db8::2]:6443: reset",
+		}, "W", "a: read tcp 10.0.0.2:6443: reset, read tcp [2001:db8::2]:6443: reset"},
 		{"the first of several", errors.Join(outcome.Invalid{Reason: "I", Message: "wrong"}, errFailure), "I", "wrong"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,6 +73,13 @@ func TestAConditionSaysWhyAndHoldsNothingVolatile(t *testing.T) {
 		})
 	}
 	require.Equal(t, metav1.ConditionTrue, outcome.Condition("T", 1, nil).Status)
-	long := outcome.Condition("T", 1, errors.New(strings.Repeat("x", 5000)))
-	require.Less(t, len(long.Message), 1100)
+	for name, text := range map[string]string{
+		"long": strings.Repeat("x", 5000), "long, of several bytes": strings.Repeat("é", 3000), "no text": strings.Repeat("\xff\xfe", 3000),
+	} {
+		for _, err := range []error{errors.New(text), outcome.Waiting{Message: text}, outcome.Invalid{Message: text}, outcome.Failed{Err: errors.New(text)}} {
+			message := outcome.Condition("T", 1, err).Message
+			require.Less(t, len(message), 1100, "%s, %T", name, err)
+			require.True(t, utf8.ValidString(message), "%s, %T", name, err)
+		}
+	}
 }

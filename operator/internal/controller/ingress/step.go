@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,11 +31,8 @@ import (
 // its API server must not look like a fault of the hosted one.
 const patience = 30 * time.Second
 
-// The API's limits of what a hosted cluster may put into a status.
-const (
-	maxMessage  = 1000
-	maxHostname = 253
-)
+// maxHostname is the API's limit of what a hosted cluster may put into a status.
+const maxHostname = 253
 
 // How soon to go on after something was removed, and where nobody answers.
 const (
@@ -92,7 +88,7 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	if w.Refusal.Reason == "" {
 		applied, d = s.advance(ctx, w, f)
 	}
-	d.Message, d.After = clip(d.Message), spread(d.After)
+	d.Message, d.After = outcome.Message(d.Message), spread(d.After)
 	if len(d.Endpoint.Hostname) > maxHostname {
 		d.Endpoint.Hostname = ""
 	}
@@ -106,14 +102,6 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 // spread takes up to a fifth off, so that not all hosted clusters are asked at one
 // moment after a start.
 func spread(after time.Duration) time.Duration { return after - rand.N(after/5+1) }
-
-// clip keeps the beginning of a text that a hosted cluster wrote.
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return strings.ToValidUTF8(s, "")
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + " ..."
-}
 
 // advance reads the hosted cluster and carries out what follows.
 func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) ([]v1alpha1.AppliedObject, apps.Decision) {
@@ -216,7 +204,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	seen := observer{hostedClient, w, s.clock()}.observe(ctx)
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
-		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: clip(seen.AccessProblem), After: recheckAway}
+		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: seen.AccessProblem, After: recheckAway}
 	}
 	for _, o := range apps.Remove(w, seen) {
 		if err := remove(ctx, hostedClient, o); err != nil {
