@@ -235,7 +235,7 @@ func (a *Applier) empty(gvk schema.GroupVersionKind) (client.Object, error) {
 func (a *Applier) mine(ctx context.Context, set Set, k key, found client.Object) error {
 	if !carries(found.GetLabels(), set.Identity) {
 		return outcome.Invalid{
-			Reason:  v1alpha1.ReasonNameTaken,
+			Reason: v1alpha1.ReasonNameTaken, After: takenRetry,
 			Message: fmt.Sprintf("%s %s exists and was not made by oooi for this object; rename or remove it", k.kind.Kind, k.name),
 		}
 	}

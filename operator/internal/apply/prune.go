@@ -20,6 +20,10 @@ import (
 // conflictWait is how long an object that is on its way out is waited for.
 const conflictWait = time.Second
 
+// takenRetry is when to look again for a foreign object that has our name: it may lie
+// where nothing is watched.
+const takenRetry = 30 * time.Second
+
 // prune deletes what carries the set's labels and is not in the set.
 func (a *Applier) prune(ctx context.Context, set Set) error {
 	keep := map[key]bool{}

@@ -170,6 +170,8 @@ func (c *Clients) build(ctx context.Context, t Target, secret string, raw []byte
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.QPS, config.Burst = clientQPS, clientBurst
 	config.Dial = c.dial
+	// Warnings are the tenant's words, and they would go to our log.
+	config.WarningHandler = rest.NoWarnings{}
 	// The environment's proxy is the management cluster's business.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return c.through(bounded{next}) })

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/hosted"
@@ -306,6 +308,23 @@ func TestAHostileKubeconfigIsRefused(t *testing.T) {
 	clients, _ = s.clients()
 	_, err = clients.For(t.Context(), target)
 	require.ErrorContains(t, err, "service-network-admin-kubeconfig")
+}
+
+// behaviour G7: a tenant's warnings do not fill our log.
+func TestWarningsAreNotLogged(t *testing.T) {
+	s := newStand(t)
+	warns := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Warning", `299 - "theirs"`)
+		serveNodes(w, r)
+	})
+	s.handle.Store(&warns)
+	clients, _ := s.clients(secret("admin-kubeconfig", s.kubeconfig(unchanged)))
+	var logged []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}))
+	c, err := clients.For(ctx, target)
+	require.NoError(t, err)
+	require.NoError(t, c.Get(ctx, client.ObjectKey{Name: "n"}, node()))
+	require.Empty(t, logged)
 }
 
 // behaviour G7: a hosted API server is its tenant's.

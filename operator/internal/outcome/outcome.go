@@ -29,10 +29,12 @@ type Waiting struct {
 // Error implements error.
 func (w Waiting) Error() string { return fmt.Sprintf("%s: %s", w.Reason, w.Message) }
 
-// Invalid is an error that only the user's change can cure; it is not retried.
+// Invalid is an error that only the user's change can cure. After is zero where a
+// watch will tell of that change, else when to look again.
 type Invalid struct {
 	Reason  string
 	Message string
+	After   time.Duration
 }
 
 // Error implements error.
@@ -82,8 +84,8 @@ func one(err error) (time.Duration, error) {
 	if w, ok := errors.AsType[Waiting](err); ok {
 		return w.After, nil
 	}
-	if _, ok := errors.AsType[Invalid](err); ok {
-		return 0, nil
+	if i, ok := errors.AsType[Invalid](err); ok {
+		return i.After, nil
 	}
 	if apierrors.IsConflict(err) {
 		return conflictRetry, nil

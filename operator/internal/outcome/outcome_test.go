@@ -33,6 +33,7 @@ func TestResultMergesWhatStepsEndedWith(t *testing.T) {
 		{"the shortest wait counts", []error{outcome.Waiting{After: time.Minute}, outcome.Waiting{After: time.Second}}, time.Second, false},
 		{"a wait for a watch needs no time", []error{outcome.Waiting{Reason: "R"}}, 0, false},
 		{"an invalid declaration is not tried again", []error{outcome.Invalid{Reason: "R"}}, 0, false},
+		{"what no watch tells of is looked at again", []error{outcome.Invalid{Reason: "R", After: time.Minute}}, time.Minute, false},
 		{"a conflict is tried again quietly", []error{conflict}, 500 * time.Millisecond, false},
 		{"a failure is returned", []error{outcome.Waiting{After: time.Second}, errFailure}, 0, true},
 		{"joined errors are looked into", []error{errors.Join(nil, errors.Join(outcome.Waiting{After: 2 * time.Second}, outcome.Invalid{}))}, 2 * time.Second, false},

@@ -36,12 +36,13 @@ func WorkloadName(child, component string) string {
 func ExternalServiceName(attachment string) string { return attachment + "-proxy-external" }
 
 // foreignName is the name of a child's object outside its namespace: the
-// namespace is part of it, as a hash where both would be too long.
+// namespace is part of it, as a hash where both would be too long. A namespace has
+// no dot, so no two children have one such name.
 func foreignName(namespace, name string) string {
-	full := "oooi-" + namespace + "-" + name
+	full := "oooi-" + namespace + "." + name
 	if len(full) <= 63 {
 		return full
 	}
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
-	return full[:52] + "-" + hex.EncodeToString(sum[:])[:10]
+	return "oooi-" + hex.EncodeToString(sum[:16])
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -184,13 +185,27 @@ func (w *Writer) own(conditions []any) []any {
 	out := make([]any, 0, len(conditions))
 	for _, c := range conditions {
 		if w.owns(conditionType(c)) {
-			out = append(out, c)
+			out = append(out, bounded(c))
 		}
 	}
 	slices.SortFunc(out, func(a, b any) int {
 		return bytes.Compare([]byte(conditionType(a)), []byte(conditionType(b)))
 	})
 	return out
+}
+
+// bounded keeps a condition's message within what metav1.Condition allows. Other
+// people's objects are told of in them, and a status that is refused is told to nobody.
+func bounded(c any) any {
+	const most = 32768
+	m, _ := c.(map[string]any)
+	message, _ := m["message"].(string)
+	if len(message) <= most {
+		return c
+	}
+	m = maps.Clone(m)
+	m["message"] = strings.ToValidUTF8(message[:most-4], "") + " ..."
+	return m
 }
 
 func conditionType(c any) string {

@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,27 @@ func TestAWriterSendsItsOwnPartOnceAndOnlyWhenChanged(t *testing.T) {
 			require.Equal(t, c.infra, types(t, *list))
 		})
 	}
+}
+
+// behaviour H4: a message with other people's words in it is not longer than the API
+// server takes, or nothing of the status would be written.
+func TestALongMessageIsCut(t *testing.T) {
+	before, after := attachment(), attachment()
+	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "R", Message: "x" + strings.Repeat("é", 100_000),
+	})
+	k, list := recorder(t)
+	require.NoError(t, status.Everything(k, status.OwnerController, nil, nil).Patch(t.Context(), before, after))
+	conditions, _, err := unstructured.NestedSlice((*list)[0].body, "status", "conditions")
+	require.NoError(t, err)
+	var cut string
+	for _, c := range conditions {
+		if m := c.(map[string]any); m["type"] == v1alpha1.ConditionReady {
+			cut = m["message"].(string)
+		}
+	}
+	require.True(t, strings.HasPrefix(cut, "xé") && strings.HasSuffix(cut, "é ..."))
+	require.LessOrEqual(t, len(cut), 32768)
 }
 
 // behaviour H4: an agent's stanza is never the operator's to write.
