@@ -208,7 +208,7 @@ func theInfraIsGone(t *testing.T, g *ground) {
 func theOperatorWentFirst(t *testing.T, g *ground) {
 	t.Helper()
 	g.must(t, "apply", "--server-side", "-k", filepath.Join(root, "manifests/crd"))
-	g.must(t, "wait", "--for=condition=Established", "crd/infras.hostedcluster.densityops.com", "--timeout=60s")
+	g.established(t)
 	eventually(t, time.Minute, "an Infra is there", func(ctx context.Context) error {
 		_, err := g.try(ctx, "", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "manifests/samples/infra.yaml"))
 		return err

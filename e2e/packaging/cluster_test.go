@@ -102,7 +102,7 @@ func sharedCluster(t *testing.T) *cluster {
 		stops = append(stops, func() { _ = os.RemoveAll(dir) }, c.stop)
 		c.start(t)
 		c.must(t, "apply", "--server-side", "-k", filepath.Join(root, "manifests/default"))
-		c.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+		c.established(t)
 		shared.c = c
 	})
 	require.NotNil(t, shared.c, "the API server did not start")
@@ -190,6 +190,16 @@ func (c *cluster) must(t *testing.T, args ...string) string {
 	out, err := c.try(t.Context(), "", args...)
 	require.NoError(t, err)
 	return out
+}
+
+// established waits until every kind is served. kubectl ends at once where one was
+// made a moment ago and has no condition yet.
+func (c *cluster) established(t *testing.T) {
+	t.Helper()
+	eventually(t, 3*time.Minute, "the kinds are served", func(ctx context.Context) error {
+		_, err := c.try(ctx, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+		return err
+	})
 }
 
 // apply applies objects written as YAML.

@@ -123,7 +123,7 @@ func newGround(t *testing.T) *ground {
 	g.apply(t, foreignCRDs())
 	g.must(t, "create", "namespace", "openshift-marketplace")
 	g.must(t, "apply", "--server-side", "-k", filepath.Join(root, "manifests/default"))
-	g.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	g.established(t)
 	g.objects = managementObjects(t)
 	g.operator(t)
 	g.vlan(t)
@@ -134,7 +134,7 @@ func newGround(t *testing.T) *ground {
 func (g *ground) restore(t *testing.T) {
 	t.Helper()
 	g.must(t, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(root, "manifests/default"))
-	g.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	g.established(t)
 	eventually(t, time.Minute, "the objects are there", func(ctx context.Context) error {
 		_, err := g.try(ctx, g.objects, "apply", "--server-side", "--force-conflicts", "-f", "-")
 		return err

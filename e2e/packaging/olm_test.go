@@ -56,7 +56,7 @@ func startOLM(t *testing.T, catalog string) olm {
 		"github.com/operator-framework/api").Output()
 	require.NoError(t, err)
 	c.must(t, "create", "-f", filepath.Join(strings.TrimSpace(string(out)), "crds"))
-	c.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	c.established(t)
 	c.must(t, "create", "namespace", "olm")
 	c.must(t, "create", "namespace", "oooi-system")
 	port := freePort(t)

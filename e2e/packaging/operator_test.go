@@ -22,7 +22,7 @@ import (
 func TestTheOperatorRunsWithItsOwnRightsAlone(t *testing.T) {
 	c := newCluster(t)
 	c.must(t, "apply", "--server-side", "-k", filepath.Join(root, "manifests/default"))
-	c.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	c.established(t)
 	token := strings.TrimSpace(c.must(t, "create", "token", "-n", "oooi-system", "oooi-operator", "--duration=1h"))
 	admin, err := os.ReadFile(c.kubeconfig)
 	require.NoError(t, err)

@@ -131,7 +131,7 @@ func TestATighterSchemaIsSeen(t *testing.T) {
 	c := newCluster(t)
 	c.must(t, "create", "namespace", "clusters")
 	c.must(t, "apply", "--server-side", "-f", filepath.Join(bundleWith(t, "maxLength: 512", "maxLength: 3"), "manifests"))
-	c.must(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	c.established(t)
 	_, err := c.try(t.Context(), "", "create", "--dry-run=server", "-f", releasedCRs+"/v0.1.0/infra.yaml")
 	require.ErrorContains(t, err, "Too long")
 }

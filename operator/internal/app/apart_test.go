@@ -30,13 +30,18 @@ type apart struct {
 	err             error
 }
 
-// freePort is an address that nobody listens on now.
-func freePort(t *testing.T) string {
+// freePorts are two addresses that nobody listens on now.
+func freePorts(t *testing.T) (a, b string) {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	// Both are held, or they might be one.
+	var l [2]net.Listener
+	for i := range l {
+		var err error
+		l[i], err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+	}
+	require.NoError(t, errors.Join(l[0].Close(), l[1].Close()))
+	return l[0].Addr().String(), l[1].Addr().String()
 }
 
 // startApart starts an operator of a control plane, with its ServiceAccount's rights
@@ -49,7 +54,8 @@ func startApart(t *testing.T, e *testenv.Env, environ []string, args ...string) 
 	require.NoError(t, testenv.WriteKubeconfig(kubeconfig, config))
 	self, err := os.Executable()
 	require.NoError(t, err)
-	a := &apart{health: freePort(t), metrics: freePort(t), process: exec.CommandContext(t.Context(), self), ended: make(chan struct{})}
+	health, metrics := freePorts(t)
+	a := &apart{health: health, metrics: metrics, process: exec.CommandContext(t.Context(), self), ended: make(chan struct{})}
 	a.process.Stdout, a.process.Stderr = t.Output(), t.Output()
 	a.process.Env = append(append(os.Environ(), environ...), podArgs+"="+strings.Join(append([]string{
 		"--kubeconfig=" + kubeconfig, "--hub-bind-address=127.0.0.1:0", "--metrics-bind-address=" + a.metrics, "--metrics-secure=false",

@@ -58,7 +58,8 @@ type process struct {
 // startProcess starts one that has a kubeconfig.
 func startProcess(t *testing.T, kubeconfig string, mode app.LeaderMode, dial hosted.Dialer) *process {
 	t.Helper()
-	p := &process{health: freePort(t), log: &lines{}, ended: make(chan error, 1)}
+	health, _ := freePorts(t)
+	p := &process{health: health, log: &lines{}, ended: make(chan error, 1)}
 	options := testenv.DefaultOptions()
 	options.Kubeconfig, options.HealthProbeBindAddress, options.LeaderElect = kubeconfig, p.health, mode
 	options.Registry, options.DialHosted = prometheus.NewRegistry(), dial
