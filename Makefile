@@ -152,7 +152,7 @@ protoc = PATH=$(TOOLS):$$PATH protoc -I $(PROTO) \
 	--go-grpc_out=$1 --go-grpc_opt=paths=source_relative --go-grpc_opt='Magent.proto=$2' agent.proto
 
 GENERATED := $(PROTO) $(foreach m,dhcpd corednsplugin xds-manager,$m/internal/agentpb) \
-	operator/api/v1alpha1/zz_generated.deepcopy.go operator/api/v1alpha1/testdata/status manifests/crd manifests/rbac
+	operator/api/v1alpha1/zz_generated.deepcopy.go operator/internal/schema/kinds operator/api/v1alpha1/testdata/status manifests/crd manifests/rbac
 
 .PHONY: generate
 generate: generate-proto generate-api generate-status ## Write all generated files: the contract's copies, deepcopy, CRDs, RBAC.
@@ -170,6 +170,7 @@ generate-api: $(TOOLS)/controller-gen
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen object paths=./api/v1alpha1/...
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen crd paths=./api/v1alpha1/... output:crd:dir=../manifests/crd
 	@cd operator && GOWORK=off $(TOOLS)/controller-gen rbac:roleName=oooi-operator paths=./internal/... output:rbac:dir=../manifests/rbac
+	@cd operator && GOWORK=off go test ./internal/schema -run TestTheSchemasAreThoseOfTheCRDs -update >/dev/null
 
 # The operator's copies of what the agents write to status; its own tests decode them.
 STATUS_COPIES := operator/api/v1alpha1/testdata/status
