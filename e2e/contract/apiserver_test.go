@@ -58,11 +58,7 @@ func newCluster(t *testing.T) *cluster {
 		return err
 	}))
 	c.must(t, "", "apply", "--server-side", "-f", root(t, "manifests", "crd"))
-	// kubectl ends at once where one has no condition yet.
-	require.NoError(t, lab.Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
-		_, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
-		return err
-	}))
+	require.NoError(t, lab.Established(ctx, func(ctx context.Context, args ...string) (string, error) { return c.kubectl(ctx, "", args...) }))
 	return c
 }
 

@@ -86,11 +86,7 @@ func newControl(t *testing.T) *control {
 		require.NoError(t, err)
 		c.must(t, string(b), "apply", "--server-side", "-f", "-")
 	}
-	// kubectl ends at once where one has no condition yet.
-	require.NoError(t, lab.Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
-		_, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
-		return err
-	}))
+	require.NoError(t, lab.Established(ctx, func(ctx context.Context, args ...string) (string, error) { return c.kubectl(ctx, "", args...) }))
 	return c
 }
 

@@ -169,6 +169,15 @@ func environment(extra []string) []string {
 	return append(env, extra...)
 }
 
+// Established waits until every kind is served. kubectl ends at once where one was
+// made a moment ago and has no condition yet.
+func Established(ctx context.Context, kubectl func(ctx context.Context, args ...string) (string, error)) error {
+	return Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
+		_, err := kubectl(ctx, "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
+		return err
+	})
+}
+
 // Until calls check again and again until it returns nil. The error after limit
 // names what was waited for and why it had not come.
 func Until(ctx context.Context, limit time.Duration, what string, check func(context.Context) error) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/densityops/oooi/e2e/demo/actor"
+	"github.com/densityops/oooi/e2e/lab"
 )
 
 const root = "../.."
@@ -192,14 +193,10 @@ func (c *cluster) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// established waits until every kind is served. kubectl ends at once where one was
-// made a moment ago and has no condition yet.
+// established waits until every kind is served.
 func (c *cluster) established(t *testing.T) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "the kinds are served", func(ctx context.Context) error {
-		_, err := c.try(ctx, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
-		return err
-	})
+	require.NoError(t, lab.Established(t.Context(), func(ctx context.Context, args ...string) (string, error) { return c.try(ctx, "", args...) }))
 }
 
 // apply applies objects written as YAML.

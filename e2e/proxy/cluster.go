@@ -80,11 +80,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	if _, err := c.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(c.root, crds)); err != nil {
 		return err
 	}
-	// kubectl ends at once where one has no condition yet.
-	if err := lab.Until(ctx, 3*time.Minute, "the kinds to be served", func(ctx context.Context) error {
-		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
-		return err
-	}); err != nil {
+	if err := lab.Established(ctx, c.kubectl); err != nil {
 		return err
 	}
 	for _, namespace := range []string{"oooi-system", "infra"} {
