@@ -202,7 +202,7 @@ func (c *Clients) greet(ctx context.Context, config *rest.Config, t Target) erro
 	if err == nil {
 		return nil
 	}
-	w := outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: Words(err), After: 15 * time.Second}
+	w := outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the hosted API server: " + err.Error(), After: 15 * time.Second}
 	if ctx.Err() != nil {
 		w.Message = "the hosted API server does not answer"
 	}
@@ -226,16 +226,6 @@ func (c *Clients) handshake(ctx context.Context, config *rest.Config, t Target) 
 	shaken := tls.Client(conn, settings)
 	err = shaken.HandshakeContext(ctx)
 	return errors.Join(err, conn.Close())
-}
-
-// Words tells what went wrong on the way to a hosted API server, without what
-// changes from try to try: a condition's message must not.
-func Words(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		// Its own text holds the port that was ours this time.
-		return fmt.Sprintf("the hosted API server: %s: %v", op.Op, op.Err)
-	}
-	return err.Error()
 }
 
 var (

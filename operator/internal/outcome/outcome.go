@@ -139,12 +139,20 @@ func stable(err error) string {
 // ourEnd is our side of a connection, as net.OpError tells it: another port each time.
 var ourEnd = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->`)
 
+// maxMessage is the length of one text of a stranger's. A condition holds 32,768
+// bytes: so there is room for one of every child beside the plan's own list.
+const maxMessage = 1000
+
 // Message makes of a text one that a condition can hold, with room to spare: a
 // hosted cluster may have written it. What changes from try to try goes.
 func Message(s string) string {
-	const most = 1000
+	return Cut(ourEnd.ReplaceAllString(s, ""), maxMessage)
+}
+
+// Cut bounds a text, and leaves no half of a character.
+func Cut(s string, most int) string {
 	if len(s) > most {
 		s = s[:most] + " ..."
 	}
-	return strings.ToValidUTF8(ourEnd.ReplaceAllString(s, ""), "")
+	return strings.ToValidUTF8(s, "")
 }

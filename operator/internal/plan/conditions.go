@@ -153,7 +153,7 @@ func joined(messages []string) string {
 	var b strings.Builder
 	for i, m := range messages {
 		if len(m) > 2048 {
-			m = m[:2048] + "..."
+			m = strings.ToValidUTF8(m[:2048], "") + "..."
 		}
 		if b.Len()+len(m)+len(more) > maxMessage {
 			return b.String() + more

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/internal/apps"
-	"github.com/densityops/oooi/operator/internal/hosted"
 )
 
 // The kinds of MetalLB that are needed.
@@ -339,12 +338,11 @@ func absent(err error, doing string) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// words takes what does not change from try to try out of an error: a
-// condition's message must not.
+// words of an error: those of the API server, if it has answered.
 func words(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message
 	}
-	return hosted.Words(err)
+	return err.Error()
 }

@@ -232,17 +232,14 @@ func (r *Registry) probe(ctx context.Context) bool {
 // settle follows what was found of a kind, and says whether that is news.
 func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKind, served bool) bool {
 	was, had := r.Served(k)
-	if served {
-		delete(r.missed, k.String())
-	}
-	if served == had && (!served || was == gvk) {
+	if !served && (!had || r.starting(ctx, k)) {
 		return false
 	}
-	if !served && r.starting(ctx, k) {
+	delete(r.missed, k.String()) // it is served, or gone
+	if had && served && was == gvk {
 		return false
 	}
 	if had {
-		delete(r.missed, k.String())
 		r.drop(ctx, k, was)
 	}
 	return !served || r.take(ctx, k, gvk)
