@@ -194,6 +194,9 @@ const (
 	ReasonForwardingEnabled = "ForwardingEnabled"
 	// ReasonNoVLANRoute: an off-link source has no route on the VLAN device.
 	ReasonNoVLANRoute = "NoVLANRoute"
+	// ReasonMTUMismatch: the NetworkAttachmentDefinition names another MTU than the
+	// pod's link on it has.
+	ReasonMTUMismatch = "MTUMismatch"
 	// ReasonAgentProblem: the agent reports a problem; the message is its own.
 	ReasonAgentProblem = "AgentProblem"
 )

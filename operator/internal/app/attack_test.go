@@ -91,11 +91,23 @@ func refusesTakenNames(t *testing.T, third int) {
 	condition(t, attachment, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
 	dhcp := &v1alpha1.DHCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vlan-dhcp"}}
 	condition(t, dhcp, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
+	// behaviour H2: the Infra says which of its children it is, whose the object is,
+	// and does not take another's DNSServer for its own.
+	degraded := condition(t, infra, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameTaken)
+	require.Contains(t, degraded.Message, fmt.Sprintf("dhcp: ConfigMap %s/vlan-dhcp exists and was not made by oooi for this object (it was written by ", ns))
+	available := condition(t, infra, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonDeploymentUnavailable)
+	require.Contains(t, available.Message, "dns: not made yet")
 	require.Equal(t, v1alpha1.IPv4("198.51.100.3"), get(t, dns).Spec.NetworkConfig.ServerIP)
 	require.Nil(t, get(t, policy).Spec.Ingress)
 	require.Equal(t, map[string]string{"theirs": "yes"}, get(t, config).Data)
 	// The other components do not wait for it.
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "vlan-proxy"}, &v1alpha1.ProxyServer{}))
+
+	// Once it is renamed or removed, nothing is wrong any more.
+	require.NoError(t, env.Client.Delete(t.Context(), config))
+	require.NoError(t, env.Client.Delete(t.Context(), dns))
+	condition(t, infra, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+	condition(t, infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
 
 // behaviour B8: a field of ours that is changed is put back, one that is not

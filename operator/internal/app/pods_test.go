@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,35 @@ func TestAPodWithoutItsAddressIsNotReady(t *testing.T) {
 	without := condition(t, dns, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAddressNotAssigned)
 	require.Contains(t, without.Message, "192.0.15.3")
 	condition(t, dns, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonAddressNotAssigned)
+}
+
+// hazard 19: a pod whose link has another MTU than its network says is served, and
+// its object and the Infra name the network and both values.
+func namesAnotherMTU(t *testing.T, third int) {
+	w := build(t, third, "mtu")
+	nad := testenv.NAD(w.namespace, "vlan")
+	config := strings.Replace(nad.Spec.Config, `"ipam"`, `"mtu":9000,"ipam"`, 1)
+	merge(t, nad, fmt.Sprintf(`{"spec":{"config":%q}}`, config))
+	env.Kubelet(t, w.namespace)
+	env.Agents(t, w.namespace, "vlan")
+	_, _, proxy := childrenOf(w)
+	condition(t, w.infra, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAsExpected)
+	condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+
+	link := func(mtu int) {
+		var pods corev1.PodList
+		require.NoError(t, env.Client.List(t.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/component": "proxy"}))
+		require.Len(t, pods.Items, 1)
+		status := fmt.Sprintf(`[{"name":"%s/vlan","interface":"vlan0","ips":["192.0.%d.4"],"mtu":%d}]`, w.namespace, third, mtu)
+		merge(t, &pods.Items[0], fmt.Sprintf(`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/network-status":%q}}}`, status))
+	}
+	link(1400)
+	says := fmt.Sprintf("MTUMismatch: NetworkAttachmentDefinition %s/vlan says MTU 9000, but the pod's link on it has 1400", w.namespace)
+	require.Equal(t, says, condition(t, proxy, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonMTUMismatch).Message)
+	require.Equal(t, "proxy: "+says, condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonMTUMismatch).Message)
+	condition(t, proxy, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAsExpected)
+	link(9000)
+	condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
 
 // behaviour H2: what keeps a pod from being made is shown in words.

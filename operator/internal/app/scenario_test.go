@@ -44,6 +44,7 @@ func TestScenarios(t *testing.T) {
 		{"a HostedCluster that does not point at us is named", namesMismatches},
 		{"a child alone works without an Infra", childAlone},
 		{"an attachment without an Infra says so", attachmentAlone},
+		{"a link of another MTU than its network's is named", namesAnotherMTU},
 		{"apps ingress says what it waits for", appsAreHonest},
 	} {
 		third := 50

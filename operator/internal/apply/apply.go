@@ -236,7 +236,7 @@ func (a *Applier) mine(ctx context.Context, set Set, k key, found client.Object)
 	if !carries(found.GetLabels(), set.Identity) {
 		return outcome.Invalid{
 			Reason: v1alpha1.ReasonNameTaken, After: takenRetry,
-			Message: fmt.Sprintf("%s %s exists and was not made by oooi for this object; rename or remove it", k.kind.Kind, k.name),
+			Message: fmt.Sprintf("%s %s exists and was not made by oooi for this object (%s); rename or remove it", k.kind.Kind, k.name, whose(found)),
 		}
 	}
 	if found.GetDeletionTimestamp() != nil {

@@ -184,3 +184,8 @@ func networkOf(n *nadv1.NetworkAttachmentDefinition) plan.NetworkAttachment {
 	out.Master, out.IPAM = config.master(), config.IPAM.Type
 	return out
 }
+
+// MTU is what a NetworkAttachmentDefinition's configuration names, 0 for none.
+func MTU(n *nadv1.NetworkAttachmentDefinition) int {
+	return networkOf(n).MTU
+}

@@ -29,6 +29,7 @@ func TestNetworkOfANetworkAttachmentDefinition(t *testing.T) {
 		{"vlan", `{"type":"vlan","master":"ens4","vlanId":100}`, plan.NetworkAttachment{Key: key, Type: "vlan", Master: "ens4", VLAN: 100}},
 		{"localnet of OVN-Kubernetes", `{"name":"tenant","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"localnet1","vlanID":2003,"mtu":8900}`, plan.NetworkAttachment{Key: key, Network: "tenant", Type: "ovn-k8s-cni-overlay", Master: "localnet1", VLAN: 2003, MTU: 8900}},
 		{"a list of plugins", `{"name":"vlan100","plugins":[{"type":"bridge","bridge":"br1"},{"type":"tuning"}]}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1"}},
+		{"a list whose last plugin changes the MTU", `{"name":"vlan100","plugins":[{"type":"bridge","bridge":"br1","mtu":9000},{"type":"portmap"},{"type":"tuning","mtu":1400}]}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1", MTU: 1400}},
 		{"no JSON", `vlan100`, plan.NetworkAttachment{Key: key}},
 		{"nothing", ``, plan.NetworkAttachment{Key: key}},
 	}

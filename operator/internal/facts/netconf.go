@@ -1,12 +1,13 @@
 package facts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
 
 // netConf is what we read of a CNI configuration: one plugin, or the first of a
-// list. OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in
+// list, with the MTU of the last that names one ("tuning" changes it). OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in
 // different words.
 type netConf struct {
 	Name                string `json:"name"`
@@ -33,6 +34,9 @@ func parseNetConf(text string) (netConf, error) {
 	if len(c.Plugins) > 0 {
 		first := c.Plugins[0]
 		first.Name = c.Name
+		for _, p := range c.Plugins {
+			first.MTU = cmp.Or(p.MTU, first.MTU)
+		}
 		return first, nil
 	}
 	return c, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -160,6 +161,9 @@ func (c *Controller) children(ctx context.Context, infra *v1alpha1.Infra) ([]chi
 				errs = append(errs, fmt.Errorf("reading %s: %w", key, err))
 			}
 			return
+		}
+		if !metav1.IsControlledBy(o, infra) {
+			return // somebody else's, of the name that ours would have
 		}
 		out = append(out, child{component: component, generation: o.GetGeneration(), status: st})
 	}

@@ -44,10 +44,8 @@ func report(infra *v1alpha1.Infra, r reported) {
 		case cond.Type == v1alpha1.ConditionReady && cond.Status == metav1.ConditionTrue && r.applied != nil:
 			cond.Status = metav1.ConditionFalse
 			cond.Reason, cond.Message = outcome.Describe(r.applied)
-		case cond.Type == v1alpha1.ConditionDegraded && cond.Status == metav1.ConditionFalse && !r.labelled:
-			cond.Status, cond.Reason = metav1.ConditionTrue, v1alpha1.ReasonNamespaceNotLabelled
-			cond.Message = fmt.Sprintf("the proxy may not enter the control planes; run: kubectl label namespace %s %s=%s",
-				infra.Namespace, render.LabelNetworkPolicyGroup, render.NetworkPolicyGroupInternal)
+		case cond.Type == v1alpha1.ConditionDegraded:
+			cond = degradedCondition(cond, infra.Namespace, r)
 		}
 		cond.ObservedGeneration = infra.Generation
 		meta.SetStatusCondition(&st.Conditions, cond)
@@ -125,6 +123,36 @@ func progressingCondition(r reported) metav1.Condition {
 		words = append(words, c.component+": "+have.Message)
 	}
 	cond.Message = strings.Join(words, "; ")
+	return cond
+}
+
+// degradedCondition adds to what the plan has found what only the cluster shows: a
+// namespace without its label, and the faults of the children in their own words
+// (behaviour H2). The first one names the reason.
+func degradedCondition(cond metav1.Condition, namespace string, r reported) metav1.Condition {
+	var words []string
+	if cond.Status == metav1.ConditionTrue {
+		words = append(words, cond.Message)
+	}
+	add := func(reason, message string) {
+		if len(words) == 0 {
+			cond.Status, cond.Reason = metav1.ConditionTrue, reason
+		}
+		words = append(words, message)
+	}
+	if !r.labelled {
+		add(v1alpha1.ReasonNamespaceNotLabelled, fmt.Sprintf("the proxy may not enter the control planes; run: kubectl label namespace %s %s=%s",
+			namespace, render.LabelNetworkPolicyGroup, render.NetworkPolicyGroupInternal))
+	}
+	for _, c := range r.children {
+		have := meta.FindStatusCondition(c.status.Conditions, v1alpha1.ConditionDegraded)
+		if have != nil && have.Status == metav1.ConditionTrue && slices.Contains(wanted(r.plan), c.component) {
+			add(have.Reason, c.component+": "+outcome.Message(have.Message))
+		}
+	}
+	if len(words) > 0 {
+		cond.Message = strings.Join(words, "; ")
+	}
 	return cond
 }
 

@@ -24,9 +24,10 @@ import (
 // Finalizer is set on a child that has objects where owner references do not reach.
 const Finalizer = "hostedcluster.densityops.com/child"
 
-// NetworkAttachments tells whether a NetworkAttachmentDefinition exists.
+// NetworkAttachments tells whether a NetworkAttachmentDefinition exists, and the MTU
+// in its configuration, 0 for none.
 type NetworkAttachments interface {
-	NetworkAttachment(ctx context.Context, name types.NamespacedName) (exists, known bool)
+	NetworkAttachment(ctx context.Context, name types.NamespacedName) (mtu int, exists, known bool)
 }
 
 // Base are the render options that are the same for every child.
@@ -59,6 +60,7 @@ type seen struct {
 	pods       []corev1.Pod
 	nadExists  bool
 	nadKnown   bool
+	nadMTU     int
 	nad        types.NamespacedName
 	serverIP   string
 	// waiting: another component rolls out first.
@@ -172,7 +174,7 @@ func deploymentOf(objects []render.Object) *appsv1.Deployment {
 func (c *Controller[T]) observe(ctx context.Context, child T, wanted *appsv1.Deployment) (seen, error) {
 	view := c.Kind.View(child)
 	s := seen{nad: view.Network, serverIP: view.ServerIP}
-	s.nadExists, s.nadKnown = c.Networks.NetworkAttachment(ctx, s.nad)
+	s.nadMTU, s.nadExists, s.nadKnown = c.Networks.NetworkAttachment(ctx, s.nad)
 	if wanted == nil {
 		return s, nil
 	}

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
 // hangsAfter is how long past its grace period a pod counts as hanging.
@@ -65,27 +67,32 @@ func live(pods []corev1.Pod) *corev1.Pod {
 
 const networkStatus = "k8s.v1.cni.cncf.io/network-status"
 
-// holds tells whether the pod's network-status shows the address; known is
-// false while there is no network-status yet.
-func holds(p *corev1.Pod, serverIP string) (has, known bool) {
+// network is one network of a pod in its network-status.
+type network struct {
+	IPs []string `json:"ips"`
+	// MTU of the pod's link; 0 where Multus does not tell.
+	MTU int `json:"mtu"`
+}
+
+// attached gives the network that has the address in the pod's network-status, an
+// empty one if none has; known is false while there is no network-status yet.
+func attached(p *corev1.Pod, serverIP string) (has network, known bool) {
 	text, ok := p.Annotations[networkStatus]
 	if !ok {
-		return false, false
+		return network{}, false
 	}
-	var networks []struct {
-		IPs []string `json:"ips"`
-	}
+	var networks []network
 	if err := json.Unmarshal([]byte(text), &networks); err != nil {
-		return false, true
+		return network{}, true
 	}
 	for _, n := range networks {
 		for _, ip := range n.IPs {
 			if address, _, _ := strings.Cut(ip, "/"); address == serverIP {
-				return true, true
+				return n, true
 			}
 		}
 	}
-	return false, true
+	return network{}, true
 }
 
 // podProblem says in words what keeps the pod from running, "" for nothing
@@ -141,12 +148,7 @@ var generated = regexp.MustCompile(`\b[0-9a-f]{12,}\b|\([0-9a-f-]{36}\)`)
 func steady(s, deployment string) string {
 	pod := regexp.MustCompile(regexp.QuoteMeta(deployment) + `-[a-z0-9]{5,10}(-[a-z0-9]{5})?-?`)
 	s = pod.ReplaceAllString(s, deployment)
-	s = generated.ReplaceAllString(s, "...")
-	const most = 800
-	if len(s) > most {
-		s = s[:most] + " ..."
-	}
-	return strings.TrimSpace(s)
+	return outcome.Message(strings.TrimSpace(generated.ReplaceAllString(s, "...")))
 }
 
 // +kubebuilder:rbac:groups="",resources=events,verbs=list

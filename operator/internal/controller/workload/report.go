@@ -28,7 +28,7 @@ func (c *Controller[T]) report(child T, s seen, workErr error) (T, error) {
 		readyCondition(workload, network, workErr),
 		availableCondition(s, network, config),
 		progressingCondition(s, st.SnapshotVersion, view.InForce),
-		degradedCondition(workErr, view.Agent),
+		degradedCondition(workErr, view.Agent, linkProblem(s)),
 	} {
 		cond.ObservedGeneration = child.GetGeneration()
 		meta.SetStatusCondition(&st.Conditions, cond)
@@ -72,9 +72,9 @@ func networkCondition(s seen) metav1.Condition {
 	case pod == nil:
 		cond.Status, cond.Reason, cond.Message = metav1.ConditionUnknown, v1alpha1.ReasonDeploymentUnavailable, "there is no pod yet"
 	default:
-		has, known := holds(pod, s.serverIP)
+		has, known := attached(pod, s.serverIP)
 		switch {
-		case has:
+		case len(has.IPs) > 0:
 			cond.Status, cond.Reason = metav1.ConditionTrue, v1alpha1.ReasonAsExpected
 		case known || ready(pod):
 			cond.Reason = v1alpha1.ReasonAddressNotAssigned
@@ -154,21 +154,50 @@ func progressingCondition(s seen, wanted, inForce string) metav1.Condition {
 	return cond
 }
 
-func degradedCondition(err error, a *v1alpha1.AgentStatus) metav1.Condition {
+// degradedCondition: what went wrong, else what the agent reports and seen, what
+// the operator sees of the pod.
+func degradedCondition(err error, a *v1alpha1.AgentStatus, seen []v1alpha1.AgentProblem) metav1.Condition {
 	cond := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected}
+	list := seen
+	if a != nil {
+		list = slices.Concat(a.Problems, seen)
+	}
 	switch {
 	case err != nil:
 		cond.Status = metav1.ConditionTrue
 		cond.Reason, cond.Message = outcome.Describe(err)
-	case a != nil && len(a.Problems) > 0:
+	case len(list) > 0:
 		cond.Status = metav1.ConditionTrue
-		cond.Reason, cond.Message = problems(a.Problems)
+		cond.Reason, cond.Message = problems(list)
 	}
 	return cond
 }
 
-// agentReasons are the agents' problems that have a reason of their own.
-var agentReasons = []string{v1alpha1.ReasonConfigRejected, v1alpha1.ReasonForwardingEnabled, v1alpha1.ReasonNoVLANRoute}
+// linkProblem compares the MTU that the NetworkAttachmentDefinition names, which
+// the workers of the VLAN are told and given, with that of the pod's own link: where
+// they differ, what is longer than the smaller one is lost without a word.
+func linkProblem(s seen) []v1alpha1.AgentProblem {
+	pod := live(s.pods)
+	if s.nadMTU == 0 || pod == nil {
+		return nil
+	}
+	has, _ := attached(pod, s.serverIP)
+	if has.MTU == 0 || has.MTU == s.nadMTU {
+		return nil
+	}
+	return []v1alpha1.AgentProblem{{
+		Reason:  v1alpha1.ReasonMTUMismatch,
+		Message: fmt.Sprintf("NetworkAttachmentDefinition %s says MTU %d, but the pod's link on it has %d", s.nad, s.nadMTU, has.MTU),
+	}}
+}
+
+// agentReasons are the problems that have a reason of their own.
+var agentReasons = []string{
+	v1alpha1.ReasonConfigRejected, v1alpha1.ReasonForwardingEnabled, v1alpha1.ReasonNoVLANRoute, v1alpha1.ReasonMTUMismatch,
+}
+
+// maxProblems is the length of all that an agent reports, in one condition.
+const maxProblems = 4000
 
 // problems puts an agent's problems into one condition: under its own reason
 // if there is one reason that users know, and in the agent's words.
@@ -181,12 +210,7 @@ func problems(list []v1alpha1.AgentProblem) (reason, message string) {
 	for _, p := range list {
 		words = append(words, p.Reason+": "+p.Message)
 	}
-	message = strings.Join(words, "; ")
-	const most = 4000
-	if len(message) > most {
-		message = message[:most] + " ..."
-	}
-	return reason, message
+	return reason, outcome.Cut(strings.Join(words, "; "), maxProblems)
 }
 
 func problem(a *v1alpha1.AgentStatus, reason string) string {

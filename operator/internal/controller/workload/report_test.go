@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/agent"
@@ -78,6 +80,7 @@ func TestAgentsProblemsAreDegraded(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		agent  *v1alpha1.AgentStatus
+		seen   []v1alpha1.AgentProblem
 		reason string
 		says   string
 	}{
@@ -97,12 +100,57 @@ func TestAgentsProblemsAreDegraded(t *testing.T) {
 			agent:  &v1alpha1.AgentStatus{Problems: []v1alpha1.AgentProblem{{Reason: "DiskFull", Message: "a"}, {Reason: "RangeEmpty", Message: "b"}}},
 			reason: v1alpha1.ReasonAgentProblem, says: "DiskFull: a; RangeEmpty: b",
 		},
+		{
+			name: "what shows on the pod beside the agent's", agent: &v1alpha1.AgentStatus{Problems: []v1alpha1.AgentProblem{{Reason: "DiskFull", Message: "a"}}},
+			seen:   []v1alpha1.AgentProblem{{Reason: "MTUMismatch", Message: "b"}},
+			reason: v1alpha1.ReasonAgentProblem, says: "DiskFull: a; MTUMismatch: b",
+		},
+		{
+			name: "what shows on the pod alone", seen: []v1alpha1.AgentProblem{{Reason: "MTUMismatch", Message: "b"}},
+			reason: v1alpha1.ReasonMTUMismatch, says: "MTUMismatch: b",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := degradedCondition(nil, tc.agent)
+			c := degradedCondition(nil, tc.agent, tc.seen)
 			require.Equal(t, tc.reason, c.Reason)
 			require.Equal(t, tc.says, c.Message)
+		})
+	}
+}
+
+// hazard 19: the pod's link has another MTU than the network says, larger or smaller.
+func TestALinkOfAnotherMTUIsNamed(t *testing.T) {
+	t.Parallel()
+	pod := func(status string) []corev1.Pod {
+		return []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{networkStatus: status}}}}
+	}
+	link := func(mtu string) []corev1.Pod {
+		return pod(`[{"name":"pods","interface":"eth0","ips":["10.1.0.9"],"mtu":1400},{"name":"infra/vlan","interface":"vlan0","ips":["192.0.2.4"]` + mtu + `}]`)
+	}
+	for _, tc := range []struct {
+		name string
+		nad  int
+		pods []corev1.Pod
+		says string
+	}{
+		{"the same", 1500, link(`,"mtu":1500`), ""},
+		{"a smaller link", 9000, link(`,"mtu":1400`), "NetworkAttachmentDefinition infra/vlan says MTU 9000, but the pod's link on it has 1400"},
+		{"a larger link", 1400, link(`,"mtu":1500`), "NetworkAttachmentDefinition infra/vlan says MTU 1400, but the pod's link on it has 1500"},
+		{"a network that names none", 0, link(`,"mtu":1400`), ""},
+		{"a Multus that does not tell", 9000, link(``), ""},
+		{"no address on any network", 9000, pod(`[{"name":"pods","ips":["10.1.0.9"],"mtu":1400}]`), ""},
+		{"no network-status that can be read", 9000, pod(`[`), ""},
+		{"no pod", 9000, nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			found := linkProblem(seen{nad: types.NamespacedName{Namespace: "infra", Name: "vlan"}, nadMTU: tc.nad, serverIP: "192.0.2.4", pods: tc.pods})
+			if tc.says == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.Equal(t, []v1alpha1.AgentProblem{{Reason: v1alpha1.ReasonMTUMismatch, Message: tc.says}}, found)
 		})
 	}
 }

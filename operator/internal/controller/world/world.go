@@ -240,17 +240,18 @@ func (r *Reader) optionalOne(ctx context.Context, w *facts.World, k kinds.Kind, 
 	return err == nil
 }
 
-// NetworkAttachment tells whether a NetworkAttachmentDefinition exists; known
-// is false where the kind cannot be read.
-func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedName) (exists, known bool) {
+// NetworkAttachment tells whether a NetworkAttachmentDefinition exists, and its MTU,
+// 0 where it names none; known is false where the kind cannot be read.
+func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedName) (mtu int, exists, known bool) {
 	if r.served.Known(ctx) != nil {
-		return false, false
+		return 0, false, false
 	}
 	if _, ok := r.served.Served(kinds.NetworkAttachmentDefinition); !ok {
-		return false, false
+		return 0, false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, optionalTimeout)
 	defer cancel()
-	err := r.cached.Get(ctx, name, &nadv1.NetworkAttachmentDefinition{})
-	return err == nil, err == nil || apierrors.IsNotFound(err)
+	nad := &nadv1.NetworkAttachmentDefinition{}
+	err := r.cached.Get(ctx, name, nad)
+	return facts.MTU(nad), err == nil, err == nil || apierrors.IsNotFound(err)
 }
