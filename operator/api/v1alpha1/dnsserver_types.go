@@ -113,12 +113,25 @@ type DNSRecord struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`
 	Name string `json:"name"`
+	// moreNames are answered as name is. A cluster has several that lead to one place,
+	// and hundreds of records are judged at every write.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`
+	MoreNames []string `json:"moreNames,omitempty"`
 	// vlan is the view of the VLAN.
 	// +required
 	VLAN DNSView `json:"vlan"`
 	// pod is the view of the pod network.
 	// +required
 	Pod DNSView `json:"pod"`
+}
+
+// Names are all that the record answers for.
+func (r DNSRecord) Names() []string {
+	return append([]string{r.Name}, r.MoreNames...)
 }
 
 // DNSView is one view's answer.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -107,8 +108,12 @@ func EncodeDNS(child *v1alpha1.DNSServer) (*agentpb.Snapshot, error) {
 		c.TtlSeconds = 30
 	}
 	for _, r := range s.Records {
-		c.Records = append(c.Records, &agentpb.DNSRecord{Name: r.Name, Vlan: view(r.VLAN), Pod: view(r.Pod)})
+		for _, name := range r.Names() {
+			c.Records = append(c.Records, &agentpb.DNSRecord{Name: name, Vlan: view(r.VLAN), Pod: view(r.Pod)})
+		}
 	}
+	// The same names with the same answers are the same snapshot, however they are put together.
+	slices.SortStableFunc(c.Records, func(a, b *agentpb.DNSRecord) int { return strings.Compare(a.GetName(), b.GetName()) })
 	for _, h := range s.Hosts {
 		c.Hosts = append(c.Hosts, &agentpb.DNSHost{Name: string(h.Name), Address: string(h.Address)})
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,34 @@ func TestStandaloneDHCPServer(t *testing.T) {
 	require.Empty(t, cmp.Diff(&agentpb.Child{Namespace: "lab", Name: "vlan200", Uid: "uid-dhcp", Generation: 3}, got.GetChild(), protocmp.Transform()))
 }
 
+// behaviours A4, B13: how names are put together is not the agent's business.
+func TestNamesOfOneRecordAreRecordsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	forward, none := v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyForward}, v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}
+	together, err := agent.Encode(dnsServer(func(s *v1alpha1.DNSServerSpec) {
+		s.Records = []v1alpha1.DNSRecord{
+			{Name: "c.example.com", MoreNames: []string{"a.example.com", "*.d.example.com"}, VLAN: none, Pod: forward},
+			{Name: "b.example.com", VLAN: none, Pod: none},
+		}
+	}))
+	require.NoError(t, err)
+	var names []string
+	for _, r := range together.GetDns().GetRecords() {
+		names = append(names, r.GetName())
+	}
+	require.Equal(t, []string{"*.d.example.com", "a.example.com", "b.example.com", "c.example.com"}, names)
+	alone, err := agent.Encode(dnsServer(func(s *v1alpha1.DNSServerSpec) {
+		s.Records = []v1alpha1.DNSRecord{
+			{Name: "*.d.example.com", VLAN: none, Pod: forward},
+			{Name: "a.example.com", VLAN: none, Pod: forward},
+			{Name: "b.example.com", VLAN: none, Pod: none},
+			{Name: "c.example.com", VLAN: none, Pod: forward},
+		}
+	}))
+	require.NoError(t, err)
+	require.Equal(t, alone.GetVersion(), together.GetVersion())
+}
+
 // behaviours A4, E9: what the API server let through and no agent could serve is
 // refused, and the field is named.
 func TestWhatCannotBeServed(t *testing.T) {
@@ -106,6 +135,12 @@ func TestWhatCannotBeServed(t *testing.T) {
 		{"an upper-case name", dnsServer(func(s *v1alpha1.DNSServerSpec) {
 			s.Records = []v1alpha1.DNSRecord{{Name: "A.example.com", VLAN: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}, Pod: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}}}
 		}), "records"},
+		{"an upper-case name among more", dnsServer(func(s *v1alpha1.DNSServerSpec) {
+			s.Records = []v1alpha1.DNSRecord{{Name: "a.example.com", MoreNames: []string{"B.example.com"}, VLAN: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}, Pod: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}}}
+		}), `records: "B.example.com"`},
+		{"too many more names", dnsServer(func(s *v1alpha1.DNSServerSpec) {
+			s.Records = []v1alpha1.DNSRecord{{Name: "a.example.com", MoreNames: slices.Repeat([]string{"b.example.com"}, 65), VLAN: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}, Pod: v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyNoData}}}
+		}), "records: a.example.com: 65 moreNames, 64 are possible"},
 		{"an upstream that is a name", dnsServer(func(s *v1alpha1.DNSServerSpec) { s.UpstreamServers = []v1alpha1.Upstream{"dns.example.com"} }), "upstreamServers"},
 		{"a backend name twice", proxyServer(func(s *v1alpha1.ProxyServerSpec) {
 			s.Backends = []v1alpha1.ProxyBackend{{Name: "a", Protocol: "TLS", Port: 443}, {Name: "a", Protocol: "TLS", Port: 443}}

@@ -80,14 +80,24 @@ func CheckDNSServer(s v1alpha1.DNSServerSpec) []string {
 		}
 	}
 	for _, r := range s.Records {
-		if !isDomain(strings.TrimPrefix(r.Name, "*.")) {
-			faults = append(faults, fmt.Sprintf("records: %q must be a lower-case DNS name or a wildcard", r.Name))
-		}
-		faults = append(faults, checkView(r.Name, r.VLAN)...)
-		faults = append(faults, checkView(r.Name, r.Pod)...)
+		faults = append(faults, recordFaults(r)...)
 	}
 	faults = append(faults, addressFaults("ownAddresses", s.OwnAddresses)...)
 	return append(faults, hostFaults(cidr, s.Hosts)...)
+}
+
+func recordFaults(r v1alpha1.DNSRecord) []string {
+	var faults []string
+	for _, name := range r.Names() {
+		if !isDomain(strings.TrimPrefix(name, "*.")) {
+			faults = append(faults, fmt.Sprintf("records: %q must be a lower-case DNS name or a wildcard", name))
+		}
+	}
+	if len(r.MoreNames) > 64 {
+		faults = append(faults, fmt.Sprintf("records: %s: %d moreNames, 64 are possible", r.Name, len(r.MoreNames)))
+	}
+	faults = append(faults, checkView(r.Name, r.VLAN)...)
+	return append(faults, checkView(r.Name, r.Pod)...)
 }
 
 func hostFaults(cidr netip.Prefix, hosts []v1alpha1.DNSHost) []string {

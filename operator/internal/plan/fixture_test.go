@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
@@ -142,7 +143,7 @@ func backend(p plan.Plan, name string) v1alpha1.ProxyBackend {
 // record by name; the zero one is none.
 func record(p plan.Plan, name string) v1alpha1.DNSRecord {
 	for _, r := range p.DNS.Spec.Records {
-		if r.Name == name {
+		if slices.Contains(r.Names(), name) {
 			return r
 		}
 	}

@@ -22,7 +22,9 @@ func hosts(bindings []Binding, n *network, included []*candidate, owned []v1alph
 	}
 	taken := map[string]bool{}
 	for _, r := range owned {
-		taken[r.Name] = true
+		for _, name := range r.Names() {
+			taken[name] = true
+		}
 	}
 	var out []v1alpha1.DNSHost
 	for _, b := range bindings {

@@ -9,8 +9,8 @@ import (
 )
 
 // controlPlaneNames are the names below a cluster's domain that lead to the
-// proxy (behaviour D1).
-var controlPlaneNames = []string{"api", "api-int", "oauth", "ignition", "konnectivity"}
+// proxy (behaviour D1), sorted.
+var controlPlaneNames = []string{"api", "api-int", "ignition", "konnectivity", "oauth"}
 
 // podView is what pods get for the clusters' names.
 type podView struct {
@@ -50,7 +50,8 @@ func answer(a netip.Addr) v1alpha1.DNSView {
 	return v1alpha1.DNSView{Policy: v1alpha1.DNSPolicyAnswer, Addresses: []v1alpha1.ListedIPv4{listedIPv4(a)}}
 }
 
-// records are the owned names (behaviours D1 to D3), sorted. proxy is the proxy's
+// records are the owned names (behaviours D1 to D3), sorted; those of a cluster that
+// lead to the same place are one record. proxy is the proxy's
 // address on the VLAN; without one there is nothing to lead to.
 func records(included []*candidate, sources map[Key][]netip.Addr, proxy netip.Addr, pod podView) []v1alpha1.DNSRecord {
 	if !proxy.IsValid() {
@@ -58,19 +59,19 @@ func records(included []*candidate, sources map[Key][]netip.Addr, proxy netip.Ad
 	}
 	var out []v1alpha1.DNSRecord
 	for _, c := range included {
+		names := make([]string, 0, len(controlPlaneNames))
 		for _, name := range controlPlaneNames {
-			out = append(out, v1alpha1.DNSRecord{Name: name + "." + c.domain, VLAN: answer(proxy), Pod: pod.view()})
+			names = append(names, name+"."+c.domain)
 		}
+		out = append(out, v1alpha1.DNSRecord{Name: names[0], MoreNames: names[1:], VLAN: answer(proxy), Pod: pod.view()})
 	}
 	out = append(out, appsRecords(included, pod)...)
 	known := slices.ContainsFunc(included, func(c *candidate) bool { return len(sources[c.Key]) > 0 })
-	for _, name := range Aliases {
-		r := v1alpha1.DNSRecord{Name: name, VLAN: noData, Pod: noData}
-		if known {
-			r.VLAN, r.Pod = answer(proxy), pod.view()
-		}
-		out = append(out, r)
+	r := v1alpha1.DNSRecord{Name: Aliases[0], MoreNames: slices.Clone(Aliases[1:]), VLAN: noData, Pod: noData}
+	if known {
+		r.VLAN, r.Pod = answer(proxy), pod.view()
 	}
+	out = append(out, r)
 	sortRecords(out)
 	return out
 }

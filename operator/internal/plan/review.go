@@ -46,12 +46,15 @@ func hasDefaultRoute(v []byte) bool {
 // ReviewDNSServer does the same for the DNS server.
 func ReviewDNSServer(s v1alpha1.DNSServerSpec) []string {
 	var out []string
-	seen := map[string]v1alpha1.DNSRecord{}
+	seen := map[string][2]v1alpha1.DNSView{}
 	for _, r := range s.Records {
-		if before, twice := seen[r.Name]; twice && !reflect.DeepEqual(before, r) {
-			out = append(out, fmt.Sprintf("records: %s is there more than once with different content", r.Name))
+		views := [2]v1alpha1.DNSView{r.VLAN, r.Pod}
+		for _, name := range r.Names() {
+			if before, twice := seen[name]; twice && !reflect.DeepEqual(before, views) {
+				out = append(out, fmt.Sprintf("records: %s is there more than once with different content", name))
+			}
+			seen[name] = views
 		}
-		seen[r.Name] = r
 	}
 	return out
 }
