@@ -17,7 +17,8 @@ func (t *Table) SetAside(now time.Time) []Range {
 	goal := t.blockGoal()
 	for n := range t.wanted {
 		delete(t.wanted, n)
-		if !t.pool.contains(n) {
+		// Who asks by name need not take what is set aside for him.
+		if !t.pool.contains(n) || t.lists[Aside].len+t.lists[Granted].len >= maxOffered*goal {
 			continue
 		}
 		e := t.byIP[n]
@@ -47,7 +48,8 @@ func (t *Table) SetAside(now time.Time) []Range {
 // blockGoal is the size of a full block.
 func (t *Table) blockGoal() int { return min(MaxBlock, max(1, t.freeInPool()/8)) }
 
-// maxOffered bounds what is named because it is on offer, in blocks.
+// maxOffered bounds what is named because it is on offer, or because somebody asks
+// for it, in blocks.
 const maxOffered = 5
 
 // offeredBlock counts the offers that were made out of the block.

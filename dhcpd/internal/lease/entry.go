@@ -39,7 +39,7 @@ type entry struct {
 	owned bool // mac is set
 	state State
 	// fresh is set until a client was bound to the address or a probe found
-	// nobody there.
+	// nobody there, in this life of the process.
 	fresh bool
 	// remember keeps mac when an offer lapses: it had the address before.
 	remember bool

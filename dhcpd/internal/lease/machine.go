@@ -47,7 +47,7 @@ func (t *Table) Sync(d Directory, now time.Time) {
 // recognise finds the machine, or the interface, of an entry that has none.
 func (t *Table) recognise(e *entry, vms []VM) {
 	for _, vm := range vms {
-		if t.byVM[vm] == nil && (!e.vm.Known() || e.vm.same(vm)) {
+		if !t.served(vm) && (!e.vm.Known() || e.vm.same(vm)) {
 			t.identify(e, vm)
 			t.generation++
 			t.record(e)

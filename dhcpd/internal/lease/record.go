@@ -88,6 +88,10 @@ func (t *Table) Restore(records []Record, now time.Time) {
 	t.pending = t.pending[:0]
 	t.Tick(now)
 	t.pending = t.pending[:0]
+	// It may have been renewed while nothing could be stored, or the clock is wrong.
+	for e := t.lists[Free].head; e != nil; e = e.next {
+		e.fresh = true
+	}
 }
 
 // lastOnes are the records that count: of each address the last, and of each

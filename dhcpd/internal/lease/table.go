@@ -249,9 +249,17 @@ func (t *Table) identify(e *entry, vm VM) {
 		delete(t.byVM, e.vm)
 	}
 	e.vm, e.pinned = vm, true
-	if t.byVM[vm] == nil {
+	if !t.served(vm) {
 		t.byVM[vm] = e
 	}
+}
+
+// served says whether a machine has an address that a client of its own uses. One
+// that it had before, and that only cools down, is no longer the machine's when it
+// has got another.
+func (t *Table) served(vm VM) bool {
+	e := t.byVM[vm]
+	return e != nil && e.owned
 }
 
 // quarantine is how long an address rests after trouble.
