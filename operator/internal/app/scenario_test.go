@@ -44,6 +44,8 @@ func TestScenarios(t *testing.T) {
 		{"a HostedCluster that does not point at us is named", namesMismatches},
 		{"a child alone works without an Infra", childAlone},
 		{"an attachment without an Infra says so", attachmentAlone},
+		{"a network that cannot be attached is named", namesWhatKeepsASandboxFromStarting},
+		{"leases that come one by one are gathered", gathersLeases},
 		{"a link of another MTU than its network's is named", namesAnotherMTU},
 		{"apps ingress says what it waits for", appsAreHonest},
 	} {
@@ -347,6 +349,20 @@ func retainsDisabled(t *testing.T, third int) {
 	merge(t, w.infra, `{"spec":{"infraComponents":{"dns":{"enabled":false}}}}`)
 	condition(t, w.infra, v1alpha1.ConditionRetained, metav1.ConditionTrue, v1alpha1.ReasonRetained)
 	require.Equal(t, version, get(t, dns).UID)
+
+	// It is not reconciled any more: neither a change of the Infra's nor its own is.
+	dhcp, _, _ := childrenOf(w)
+	merge(t, dns, `{"spec":{"ttlSeconds":7}}`)
+	generation := get(t, dns).Generation
+	merge(t, w.infra, `{"spec":{"networkConfig":{"dnsServers":["198.51.100.54"]}}}`)
+	testenv.Eventually(t, patience, func() error {
+		if got := get(t, dhcp).Spec.NetworkConfig.DNSServers; len(got) != 1 || got[0] != "198.51.100.54" {
+			return fmt.Errorf("resolvers are %v", got)
+		}
+		return nil
+	})
+	require.Equal(t, int32(7), get(t, dns).Spec.TTLSeconds)
+	require.Equal(t, generation, dns.Generation)
 	merge(t, w.infra, `{"spec":{"retainDisabled":false}}`)
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), dns) })
 	condition(t, w.infra, v1alpha1.ConditionRetained, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)

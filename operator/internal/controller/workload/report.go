@@ -38,7 +38,8 @@ func (c *Controller[T]) report(child T, s seen, workErr error) (T, error) {
 		return child, outcome.Waiting{Reason: v1alpha1.ReasonWaitingForRollout, After: askAgain}
 	case hanging(s.pods):
 		return child, outcome.Waiting{Reason: v1alpha1.ReasonRollingOut, After: hangsAfter}
-	case s.deployment != nil && rolling(s.deployment) && c.Clock().Sub(since(s.deployment)) > stuckAfter:
+	case s.deployment != nil && rolling(s.deployment):
+		// A pod that is stuck changes nothing that would wake the controller.
 		return child, outcome.Waiting{Reason: v1alpha1.ReasonDeploymentUnavailable, After: stuckAfter}
 	}
 	return child, nil
