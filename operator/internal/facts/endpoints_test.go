@@ -35,8 +35,8 @@ func good(h *hyperv1.HostedCluster) {
 // behaviour F2; case C43; hazards 1, 2.
 func TestEndpointMismatch(t *testing.T) {
 	t.Parallel()
-	yes := true
-	port := int32(7443)
+	yes, no := true, false
+	usual, port := int32(6443), int32(7443)
 	prefix := "east"
 	none := ""
 	replace := func(m hyperv1.ServicePublishingStrategyMapping) func(*hyperv1.HostedCluster) {
@@ -73,6 +73,12 @@ func TestEndpointMismatch(t *testing.T) {
 		{"the API on another port", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) {
 			h.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: &port}
 		}}, "EndpointMismatch", "networking.apiServer.port is 7443"},
+		{"the API on its usual port", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) {
+			h.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: &usual}
+		}}, "AsExpected", ""},
+		{"settings of the API without a port", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) {
+			h.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{}
+		}}, "AsExpected", ""},
 		{"no services at all", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) { h.Spec.Services = nil }}, "EndpointMismatch", "APIServer has no hostname"},
 		{"the same base domain", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) { h.Spec.DNS.BaseDomain = "clusters.example.com" }}, "AsExpected", ""},
 		{"another base domain", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) { h.Spec.DNS.BaseDomain = "other.example.com" }}, "EndpointMismatch", "dns.baseDomain makes the cluster's domain example-hcp-a.other.example.com, " + clusterDomain + " is served"},
@@ -84,6 +90,12 @@ func TestEndpointMismatch(t *testing.T) {
 		}}, "AsExpected", ""},
 		{"the apps domain that is served", []func(*hyperv1.HostedCluster){ingress("apps." + clusterDomain)}, "AsExpected", ""},
 		{"another apps domain", []func(*hyperv1.HostedCluster){ingress("apps.example.com")}, "EndpointMismatch", "configuration.ingress.appsDomain is apps.example.com, apps." + clusterDomain + " is served"},
+		{"a KubeVirt platform that says nothing of baseDomainPassthrough", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) {
+			h.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{}
+		}}, "AsExpected", ""},
+		{"baseDomainPassthrough that is off", []func(*hyperv1.HostedCluster){func(h *hyperv1.HostedCluster) {
+			h.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{BaseDomainPassthrough: &no}
+		}}, "AsExpected", ""},
 		{"baseDomainPassthrough alone", []func(*hyperv1.HostedCluster){passthrough}, "BaseDomainPassthrough", "baseDomainPassthrough is true"},
 		{"baseDomainPassthrough with a domain of its own", []func(*hyperv1.HostedCluster){passthrough, ingress("apps." + clusterDomain)}, "AsExpected", ""},
 		{"baseDomainPassthrough beside another fault", []func(*hyperv1.HostedCluster){passthrough, replace(byRoute(hyperv1.Ignition, ""))}, "EndpointMismatch", "baseDomainPassthrough is true"},

@@ -120,6 +120,17 @@ func TestAdmission(t *testing.T) {
 	ofAnother := func(w *facts.World) {
 		w.HostedControlPlanes[0].Annotations["hypershift.openshift.io/cluster"] = "clusters/victim"
 	}
+	withAnother := func(w *facts.World) {
+		other := w.HostedControlPlanes[0].DeepCopy()
+		other.Name, other.Annotations = "victim", map[string]string{"hypershift.openshift.io/cluster": "clusters/victim"}
+		w.HostedControlPlanes = append([]hyperv1.HostedControlPlane{*other}, append(w.HostedControlPlanes, *other)...)
+	}
+	notOurs := func(w *facts.World) {
+		for _, key := range []string{"clusters/other", "elsewhere/example-hcp-a"} {
+			namespace, name, _ := strings.Cut(key, "/")
+			w.HostedClusters = append(w.HostedClusters, hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid-b"}})
+		}
+	}
 	unnamed := func(w *facts.World) { w.HostedControlPlanes[0].Annotations = nil }
 	reborn := func(w *facts.World) { w.HostedClusters[0].UID = "uid-new" }
 	tests := []struct {
@@ -137,6 +148,9 @@ func TestAdmission(t *testing.T) {
 		{"the same, in force: it contradicts", attachment(inForce), world(ofAnother), "ControlPlaneNamespaceMismatch", ""},
 		{"a control plane that names no cluster", attachment(), world(unnamed), "ControlPlaneNamespaceMismatch", ""},
 		{"no HostedCluster", attachment(), world(noCluster, noControlPlane), "HostedClusterNotFound", ""},
+		{"no HostedCluster, though a control plane of its name is there", attachment(), world(noCluster), "HostedClusterNotFound", ""},
+		{"a control plane beside another's", attachment(), world(withAnother), "ReconciliationSucceeded", "uid-a"},
+		{"a HostedCluster of another name, and one elsewhere", attachment(), world(noCluster, noControlPlane, notOurs), "HostedClusterNotFound", ""},
 		{"a HostedCluster that is gone, in force, its control plane still there", attachment(inForce), world(noCluster), "Stale", "uid-a"},
 		{"a HostedCluster that is gone with its control plane", attachment(inForce), world(noCluster, noControlPlane), "HostedClusterNotFound", ""},
 		{"a control plane that is not there yet", attachment(), world(noControlPlane), "ControlPlaneNamespaceMismatch", ""},
@@ -247,16 +261,31 @@ func TestWorkers(t *testing.T) {
 		{"and stays held as it was", attachment(before(worker("192.0.2.101", at(20*time.Minute)))), world(machines(machine(vm))), []v1alpha1.ObservedWorker{worker("192.0.2.101", at(20*time.Minute))}, 40 * time.Minute},
 		{"until one lease time has passed", attachment(before(worker("192.0.2.101", at(time.Hour)))), world(machines(machine(vm))), nil, 0},
 		{"the lease time is the Infra's", attachment(before(worker("192.0.2.101", at(20*time.Minute)))), world(machines(machine(vm)), func(w *facts.World) { w.Infras[0].Spec.InfraComponents.DHCP.LeaseTime = "10m" }), nil, 0},
+		{"an address of an earlier VLAN is not held", attachment(before(worker("198.51.100.9", nil))), world(machines(machine(vm))), nil, 0},
 		{"when it is back it is held no more", attachment(before(worker("192.0.2.101", at(20*time.Minute)))), world(), []v1alpha1.ObservedWorker{worker("192.0.2.101", nil)}, 0},
 		{"with its machine it goes at once", attachment(before(worker("192.0.2.101", nil))), world(machines()), nil, 0},
 		{"a machine that is deleted counts while its VMI runs", attachment(), world(leaving(map[plan.Key]bool{{Namespace: "clusters-example-hcp-a", Name: vm}: true})), []v1alpha1.ObservedWorker{worker("192.0.2.101", nil)}, 0},
 		{"and no longer", attachment(before(worker("192.0.2.101", nil))), world(leaving(map[plan.Key]bool{})), nil, 0},
 		{"where VMIs cannot be read it counts until it is gone", attachment(), world(leaving(nil)), []v1alpha1.ObservedWorker{worker("192.0.2.101", nil)}, 0},
 		{"a machine of another cluster's NodePool does not count", attachment(), world(func(w *facts.World) { w.Machines[0].NodePool.Name = "other" }), nil, 0},
+		{"the network of another Infra, or of one elsewhere, is not the attachment's", attachment(), world(func(w *facts.World) {
+			for _, key := range []string{"clusters/other", "elsewhere/tenant-vlan100"} {
+				other := w.Infras[0].DeepCopy()
+				other.Namespace, other.Name, _ = strings.Cut(key, "/")
+				other.Spec.NetworkConfig.CIDR = "198.51.100.0/24"
+				w.Infras = append(w.Infras, *other)
+			}
+		}), []v1alpha1.ObservedWorker{worker("192.0.2.101", nil)}, 0},
 		{"a machine of another namespace does not count", attachment(), world(func(w *facts.World) { w.Machines[0].Namespace = "elsewhere" }), nil, 0},
+		{"nor does one whose NodePool is of another cluster", attachment(), world(func(w *facts.World) { w.NodePools[0].Spec.ClusterName = "other" }), nil, 0},
+		{"nor one whose NodePool lies elsewhere", attachment(), world(func(w *facts.World) {
+			w.NodePools[0].Namespace, w.Machines[0].NodePool.Namespace = "elsewhere", "elsewhere"
+		}), nil, 0},
+		{"nor any while the cluster has no NodePool", attachment(), world(func(w *facts.World) { w.NodePools, w.Machines[0].NodePool = nil, plan.Key{} }), nil, 0},
 		{"a machine without the annotation counts", attachment(), world(func(w *facts.World) { w.Machines[0].NodePool = plan.Key{} }), []v1alpha1.ObservedWorker{worker("192.0.2.101", nil)}, 0},
 		{"machines of another platform do not count", attachment(), world(func(w *facts.World) { w.NodePools[0].Spec.Platform.Type = hyperv1.AWSPlatform }), nil, 0},
 		{"machines that cannot be read stay as they were", attachment(before(worker("192.0.2.140", nil))), world(func(w *facts.World) { w.Unreadable = map[string]bool{facts.KindMachine: true} }), []v1alpha1.ObservedWorker{worker("192.0.2.140", nil)}, 0},
+		{"nor do they change while NodePools cannot be read", attachment(before(worker("192.0.2.140", nil))), world(func(w *facts.World) { w.Unreadable = map[string]bool{facts.KindNodePool: true} }), []v1alpha1.ObservedWorker{worker("192.0.2.140", nil)}, 0},
 		{"without an Infra nothing is known of the VLAN", attachment(before(worker("192.0.2.140", nil))), world(func(w *facts.World) { w.Infras = nil }), []v1alpha1.ObservedWorker{worker("192.0.2.140", nil)}, 0},
 	}
 	for _, tt := range tests {

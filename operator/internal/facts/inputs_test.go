@@ -2,6 +2,7 @@ package facts_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
@@ -71,9 +72,26 @@ func TestInputsReadBackWhatIsInForce(t *testing.T) {
 		return s
 	}
 	w := world(func(w *facts.World) {
-		w.DHCPServers = []v1alpha1.DHCPServer{dhcp}
+		// Others' of the same shape, before and after ours, count nothing.
+		elsewhere, another, impostors := dhcp, dhcp, dhcp
+		elsewhere.Namespace, another.Name, impostors.OwnerReferences = "elsewhere", "other-dhcp", owned("impostor")
+		silent := v1alpha1.DHCPServer{ObjectMeta: dhcp.ObjectMeta}
+		w.DHCPServers = []v1alpha1.DHCPServer{elsewhere, dhcp, another, impostors, silent}
 		w.ProxyServers = []v1alpha1.ProxyServer{proxy("tenant-vlan100"), proxy("impostor")}
-		w.Services = []corev1.Service{service("tenant-vlan100", 20001), service("other", 20002)}
+		foreign := service("tenant-vlan100", 20004)
+		foreign.Namespace, foreign.Spec.ClusterIP = "elsewhere", "None"
+		byHand := service("tenant-vlan100", 20005)
+		byHand.Labels[render.LabelManagedBy], byHand.Spec.ClusterIP = "kubectl", "None"
+		portless := service("tenant-vlan100", 20006)
+		portless.Spec.Ports, portless.Spec.ClusterIP = nil, "None"
+		other := service("other", 20002)
+		other.Name = "c-proxy-external"
+		w.Services = []corev1.Service{service("tenant-vlan100", 20001), other, foreign, byHand, portless}
+		for _, key := range []string{"clusters/other", "elsewhere/tenant-vlan100"} {
+			sibling := w.Infras[0].DeepCopy()
+			sibling.Namespace, sibling.Name, _ = strings.Cut(key, "/")
+			w.Infras = append(w.Infras, *sibling)
+		}
 	})
 	in := facts.Inputs(w, &w.Infras[0])
 	require.Equal(t, []plan.HeldPort{{Attachment: "a", Port: 20003}}, in.Listeners)
@@ -82,7 +100,14 @@ func TestInputsReadBackWhatIsInForce(t *testing.T) {
 		{Address: netip.MustParseAddr("192.0.2.101"), VM: plan.Key{Namespace: "clusters-a", Name: "vm"}}, {Address: netip.MustParseAddr("192.0.2.102")},
 	}, in.Bindings)
 	require.Equal(t, plan.Pool{Total: 100, Free: 98}, in.Pool)
-	require.Equal(t, map[plan.Key]netip.Addr{{Namespace: "clusters", Name: "b-proxy-external"}: netip.MustParseAddr("172.30.20.9")}, in.ClusterIPs)
+	require.Equal(t, map[plan.Key]netip.Addr{
+		{Namespace: "clusters", Name: "b-proxy-external"}: netip.MustParseAddr("172.30.20.9"), {Namespace: "clusters", Name: "c-proxy-external"}: netip.MustParseAddr("172.30.20.9"),
+	}, in.ClusterIPs)
+	var siblings []plan.Key
+	for _, s := range in.Siblings {
+		siblings = append(siblings, s.Key)
+	}
+	require.Equal(t, []plan.Key{{Namespace: "clusters", Name: "other"}, {Namespace: "elsewhere", Name: "tenant-vlan100"}}, siblings)
 }
 
 // behaviour H4: the plan is made from what the attachment controller recorded.
@@ -106,6 +131,9 @@ func TestRecordedFactsBecomeInputs(t *testing.T) {
 	}, got.Workers)
 	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.132.0.0/14")}, got.Networks)
 	require.Equal(t, plan.Reason{Reason: "R", Message: "m"}, got.Refusal)
+	a.Status.Conditions[0].Status = metav1.ConditionTrue
+	w.Attachments[0] = *a
+	require.Empty(t, facts.Inputs(w, &w.Infras[0]).Attachments[0].Refusal, "who is admitted is not refused")
 	require.True(t, got.AppsApplied)
 	require.Equal(t, netip.MustParseAddr("192.0.2.200"), got.AppsIP)
 }
@@ -126,6 +154,7 @@ func TestReadySumsUp(t *testing.T) {
 			a.Spec.AppsIngress.Enabled, a.Status.AppsIngressStatus = true, st
 		}
 	}
+	external := func(a *v1alpha1.InfraClusterAttachment) { a.Spec.ExternalService.Enabled = true }
 	type change = func(*v1alpha1.InfraClusterAttachment)
 	tests := []struct {
 		name   string
@@ -140,7 +169,9 @@ func TestReadySumsUp(t *testing.T) {
 		{"apps not looked at", []change{admitted, available, programmed, apps(nil)}, "WaitingForHostedClusterNodes"},
 		{"apps pending", []change{admitted, available, programmed, apps(&v1alpha1.AppsIngressStatus{Phase: v1alpha1.AppsPhasePending, Reason: "WaitingForExternalIP"})}, "WaitingForExternalIP"},
 		{"apps ready", []change{admitted, available, programmed, apps(&v1alpha1.AppsIngressStatus{Phase: v1alpha1.AppsPhaseReady, Reason: "x"})}, "ReconciliationSucceeded"},
-		{"the external Service refused", []change{admitted, available, programmed, set(v1alpha1.ConditionExternalServiceReady, "False", "NameTaken"), func(a *v1alpha1.InfraClusterAttachment) { a.Spec.ExternalService.Enabled = true }}, "NameTaken"},
+		{"the external Service as declared", []change{admitted, available, programmed, set(v1alpha1.ConditionExternalServiceReady, "True", "x"), external}, "ReconciliationSucceeded"},
+		{"the external Service not looked at yet", []change{admitted, available, programmed, external}, "ReconciliationSucceeded"},
+		{"the external Service refused", []change{admitted, available, programmed, set(v1alpha1.ConditionExternalServiceReady, "False", "NameTaken"), external}, "NameTaken"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
