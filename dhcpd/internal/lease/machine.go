@@ -18,7 +18,7 @@ const (
 
 // Directory knows the virtual machines.
 type Directory interface {
-	// VMs lists the interfaces with this address, the oldest first.
+	// VMs lists the interfaces with this address, the likeliest first.
 	VMs(m MAC) []VM
 	// Exists tells whether vm's machine is still there.
 	Exists(vm VM) Existence

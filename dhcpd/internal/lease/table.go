@@ -30,7 +30,7 @@ const (
 type Client struct {
 	MAC MAC
 	// VMs are the interfaces of virtual machines with this address, the
-	// oldest first; more than one is a mistake that is reported elsewhere.
+	// likeliest first; more than one is a mistake that is reported elsewhere.
 	VMs []VM
 	// Near says that the client is on the link, so that an address can be
 	// probed for it.

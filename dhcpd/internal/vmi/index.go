@@ -19,6 +19,8 @@ import (
 type machine struct {
 	namespace, name string
 	created         time.Time
+	// instance: it runs, or has run, and is not only said to exist.
+	instance bool
 	// finished: it has ended and will not run again under this object.
 	finished   bool
 	interfaces []nic
@@ -52,7 +54,8 @@ type Index struct {
 
 var _ lease.Directory = (*Index)(nil)
 
-// VMs lists the interfaces with this hardware address, the oldest first.
+// VMs lists the interfaces with this hardware address: of machines that run first,
+// then the oldest.
 func (x *Index) VMs(m lease.MAC) []lease.VM { return x.vms[m] }
 
 // MACs lists, sorted, the hardware addresses of all machines.
@@ -114,9 +117,7 @@ func (x *Index) LongNames() []string {
 
 // build makes an index. Machines come in any order.
 func build(machines []machine, read map[string]bool) *Index {
-	slices.SortFunc(machines, func(a, b machine) int {
-		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	})
+	slices.SortFunc(machines, likelier(machines))
 	x := &Index{vms: map[lease.MAC][]lease.VM{}, exists: map[[2]string]bool{}, read: read}
 	claimed := map[netip.Addr][]Claim{}
 	seen := map[lease.VM]bool{}
@@ -148,6 +149,21 @@ func build(machines []machine, read map[string]bool) *Index {
 	}
 	slices.SortFunc(x.claims, func(a, b Claim) int { return a.IP.Compare(b.IP) })
 	return x
+}
+
+// likelier orders machines by which of two with one hardware address a client is: one
+// that does not run sends nothing, and of others the older had it first.
+func likelier(machines []machine) func(a, b machine) int {
+	runs := map[[2]string]int{}
+	for _, m := range machines {
+		if m.instance && !m.finished {
+			runs[[2]string{m.namespace, m.name}] = -1
+		}
+	}
+	return func(a, b machine) int {
+		x, y := [2]string{a.namespace, a.name}, [2]string{b.namespace, b.name}
+		return cmp.Or(cmp.Compare(runs[x], runs[y]), a.created.Compare(b.created), slices.Compare(x[:], y[:]))
+	}
 }
 
 // filter tells which interfaces are on this network.
@@ -211,6 +227,7 @@ func (f filter) fromVMI(v *kubevirtv1.VirtualMachineInstance) machine {
 		namespace:  v.Namespace,
 		name:       v.Name,
 		created:    v.CreationTimestamp.Time,
+		instance:   true,
 		finished:   v.Status.Phase == kubevirtv1.Succeeded || v.Status.Phase == kubevirtv1.Failed,
 		interfaces: f.specNICs(&v.Spec, v.Namespace),
 	}

@@ -65,6 +65,34 @@ func TestTwoMachinesWithOneAddressAreNamed(t *testing.T) {
 	require.Len(t, x.VMs(mac(0x0a)), 2)
 }
 
+// hazard 14: a hardware address says nothing of a machine that does not run, however
+// old it is: whoever may make VirtualMachines elsewhere takes no lease's name by it.
+func TestOfTwoMachinesTheOneThatRunsComesFirst(t *testing.T) {
+	stopped := `
+kind: VirtualMachine
+metadata: {name: thief, namespace: a, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec:
+  template:
+    spec:
+      domain: {devices: {interfaces: [{name: net, bridge: {}, macAddress: "02:00:5e:10:00:01"}]}}
+      networks: [{name: net, multus: {networkName: default/vlan100}}]
+---`
+	runs := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Running}")
+	done := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Failed}")
+	young := strings.ReplaceAll(stopped, "2026-01-01", "2026-02-01")
+	young = strings.ReplaceAll(young, "thief", "vm")
+	young = strings.ReplaceAll(young, "namespace: a", "namespace: b")
+	for _, c := range []struct{ name, docs, want string }{
+		{"a running one before an older one that is stopped", stopped + young + runs, "b/vm"},
+		{"of two that do not run the older", stopped + young, "a/thief"},
+		{"one that has ended does not run", stopped + young + done, "a/thief"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, parse(t, fixture(), c.docs).VMs(mac(1))[0].String())
+		})
+	}
+}
+
 func vmi(namespace, network, extra string) string {
 	return `
 apiVersion: kubevirt.io/v1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -140,12 +141,33 @@ func (c *Cluster) informer(ctx context.Context, gone *absence, kind runtime.Obje
 	}
 	// It can only fail once the informer was stopped.
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { poke() },
-		UpdateFunc: func(_, _ any) { poke() },
+		AddFunc: func(any) { poke() },
+		UpdateFunc: func(before, after any) {
+			if news(before, after) {
+				poke()
+			}
+		},
 		DeleteFunc: func(any) { poke() },
 	})
 	go i.RunWithContext(ctx)
 	return i
+}
+
+// news says whether an update changes what is kept of a machine.
+func news(before, after any) bool {
+	x, ok := before.(runtime.Object)
+	y, also := after.(runtime.Object)
+	if !ok || !also {
+		return true
+	}
+	for _, o := range []*runtime.Object{&x, &y} {
+		c := (*o).DeepCopyObject()
+		if m, err := meta.Accessor(c); err == nil {
+			m.SetResourceVersion("")
+		}
+		*o = c
+	}
+	return !reflect.DeepEqual(x, y)
 }
 
 // plainList has the informer list before it watches. A streamed list would

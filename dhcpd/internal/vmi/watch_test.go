@@ -122,3 +122,17 @@ func TestWhatIsKeptOfAMachineIsSmall(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "anything else", out)
 }
+
+// behaviour C3: what is written into machines all the time, and says nothing of
+// this network, is no work.
+func TestWhatDoesNotMatterIsNoNews(t *testing.T) {
+	is := instance("a", "one", "02:00:5e:10:00:01")
+	other := is.DeepCopy()
+	other.ResourceVersion = "2"
+	require.False(t, news(is, other))
+	other.Status.Phase = kubevirtv1.Succeeded
+	require.True(t, news(is, other))
+	vm := &kubevirtv1.VirtualMachine{}
+	require.False(t, news(vm, vm.DeepCopy()))
+	require.True(t, news(vm, is))
+}
