@@ -30,11 +30,19 @@ import (
 // more than the answer; what is forwarded passes them.
 var directives = []string{"bind", "debug", "health", "ready", "log", "oooi", "prometheus", "errors", "cache", "oooi_upstream", "forward"}
 
-// environment is what each flag stands for; a flag beats its variable.
-var environment = map[string]string{
-	"snapshot": "OOOI_SNAPSHOT", "hub": "OOOI_HUB", "hub-ca": "OOOI_HUB_CA", "token": "OOOI_TOKEN",
-	"child": "OOOI_CHILD", "kubeconfig": "OOOI_KUBECONFIG", "state-dir": "OOOI_STATE_DIR",
-	"pod-ip": "POD_IP", "server-ip": "OOOI_SERVER_IP", "fence": "OOOI_FENCE",
+// environment is what each flag stands for; a flag beats its variable. The word in
+// backquotes is how help calls the value.
+var environment = []struct{ flag, variable, usage string }{
+	{"snapshot", "OOOI_SNAPSHOT", "snapshot `FILE`, plain or gzipped, read again when it changes"},
+	{"hub", "OOOI_HUB", "operator's stream, `HOST:PORT`; empty = none"},
+	{"hub-ca", "OOOI_HUB_CA", "PEM `FILE` that the stream's certificate is checked with"},
+	{"token", "OOOI_TOKEN", "`FILE` with the ServiceAccount token for the stream"},
+	{"child", "OOOI_CHILD", "own DNSServer, `NAMESPACE/NAME`; empty = no status and no stream"},
+	{"kubeconfig", "OOOI_KUBECONFIG", "kubeconfig `FILE` for the status; empty = the pod's account"},
+	{"state-dir", "OOOI_STATE_DIR", "`DIR` that keeps the stream's last snapshot"},
+	{"server-ip", "OOOI_SERVER_IP", "`IP` on the VLAN; empty = the snapshot's"},
+	{"pod-ip", "POD_IP", "`IP` on the pod network, which health and metrics are on too; empty = 127.0.0.1"},
+	{"fence", "OOOI_FENCE", "`on|off`: whether an init container fences the pod; off = look at forwarding instead"},
 }
 
 const usage = `usage: coredns [flags]      serve; without -conf by the Corefile that is built in
@@ -51,8 +59,8 @@ const (
 )
 
 func main() {
-	for name, variable := range environment {
-		flag.Func(name, "sets "+variable, func(v string) error { return os.Setenv(variable, v) })
+	for _, e := range environment {
+		flag.Func(e.flag, e.usage+" ($"+e.variable+")", func(v string) error { return os.Setenv(e.variable, v) })
 	}
 	if code, done := command(os.Args[1:], os.Stdout, os.Stderr); done {
 		os.Exit(code)

@@ -56,7 +56,7 @@ func TestCommand(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"help", []string{"--help"}, 0, "coredns check FILE", ""},
-		{"help lists our flags", []string{"-h"}, 0, "OOOI_STATE_DIR", ""},
+		{"help lists our flags, what they mean and their variables", []string{"-h"}, 0, "-state-dir DIR\n    \tDIR that keeps the stream's last snapshot ($OOOI_STATE_DIR)\n", ""},
 		{"help about check", []string{"check", "--help"}, 0, "coredns check FILE", ""},
 		{"the version", []string{"--version"}, 0, "contract agent.v1", ""},
 		{"a good snapshot", []string{"check", "../../testdata/snapshot.json"}, 0, "13 names, version sha256:", ""},
