@@ -104,6 +104,22 @@ func TestARelayWithLinkSelectionAndServerOverride(t *testing.T) {
 	require.Empty(t, n.pod.since(0, func(packet) bool { return true }))
 }
 
+// case C04, hazard 61.
+func TestPaddingBehindTheEndOnTheWire(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, plan{machines: vms(t, "vmi-mac-forms.yaml")})
+	n.has(t, theVM, theVMIP)
+	ones := message(t, "dhcp-discover-ff-padding")
+	zeros := bytes.TrimRight(ones, "\xff")
+	zeros = append(append(bytes.Clone(zeros), 255), make([]byte, len(ones)-len(zeros)-1)...)
+	require.Len(t, zeros, len(ones))
+	for _, m := range [][]byte{ones, zeros} {
+		p := n.station.ask(t, n.station.broadcast, m)
+		require.Equal(t, golden(t, "discover-ff-padding"), p.payload)
+		require.Equal(t, []string{serverIP + ":67", theVMIP + ":68", serverMAC, theVM}, []string{p.from.String(), p.to.String(), p.src, p.dst})
+	}
+}
+
 // case C05, hazards 65, 66: an address that is no machine's, on offer or leased.
 func TestADeclinedAddressRestsOverACrash(t *testing.T) {
 	t.Parallel()
@@ -150,6 +166,29 @@ func declined(t *testing.T, leased bool) {
 		require.NotEqual(t, theVMIP, yiaddr(n.station.insist(t, n.station.broadcast, m)))
 	}
 	n.measures(t, 1, "oooi_dhcpd_addresses", "declined")
+}
+
+// case C06, hazard 69.
+func TestAnInformOnTheWire(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, plan{machines: vms(t, "vmi-mac-forms.yaml")})
+	n.has(t, theVM, theVMIP)
+	before, m := n.rows(t), message(t, "dhcp-inform")
+	mark := n.station.mark()
+	p := n.station.ask(t, n.station.unicast, m)
+	require.Equal(t, golden(t, "inform"), p.payload)
+	require.Equal(t, []byte{typeAck}, option(p.payload, optType))
+	require.Equal(t, "0.0.0.0", yiaddr(p))
+	require.Equal(t, []string{serverIP + ":67", quietIP + ":68", serverMAC, theVM}, []string{p.from.String(), p.to.String(), p.src, p.dst})
+	for _, code := range []byte{1, 3, optDNS} {
+		require.NotEmpty(t, option(p.payload, code), "option %d", code)
+	}
+	for _, code := range []byte{51, 58, 59} {
+		require.Nil(t, option(p.payload, code), "option %d", code)
+	}
+	n.turn(t)
+	require.Len(t, n.station.answers(mark, m), 1)
+	require.Equal(t, before, n.rows(t), "no lease")
 }
 
 // case C07, hazards 46, 245.
