@@ -31,7 +31,9 @@ func TestTheOperatorRunsWithItsOwnRightsAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.FileExists(t, binary, "make build")
 	health := "127.0.0.1:" + freePort(t)
-	operator := c.daemonEnv(t, []string{"OPERATOR_CONDITION_NAME=", "POD_NAMESPACE=oooi-system"}, binary, "--kubeconfig="+kubeconfig,
+	_, set := os.LookupEnv("OPERATOR_CONDITION_NAME")
+	require.False(t, set, "OLM's variable is not there at all, as without OLM")
+	operator := c.daemonEnv(t, []string{"POD_NAMESPACE=oooi-system"}, binary, "--kubeconfig="+kubeconfig,
 		"--hub-bind-address=127.0.0.1:"+freePort(t), "--metrics-bind-address=0", "--health-probe-bind-address="+health)
 	eventually(t, 2*time.Minute, "the operator is ready", func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
