@@ -139,7 +139,7 @@ race: $(CONTROL_PLANE) envoy ## Test the modules under the race detector (compil
 behaviours: ## List the numbers of operator/docs/behaviours.md that no test names.
 	@$(GO_E2E) run ./behaviours -root $(CURDIR)
 
-bench-%: build envoy ## Run the benchmark of that name under e2e/bench.
+bench-%: build envoy ## Run a benchmark: dhcp, dns, operator, proxy, soak or xds.
 	@mkdir -p bench-out
 	@$(TIMED) "benchmark $*" e2e/bench/$*/run
 
