@@ -79,6 +79,9 @@ spec:
 ---`
 	runs := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Running}")
 	done := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Failed}")
+	for _, docs := range []*string{&runs, &done} {
+		*docs = strings.Replace(*docs, "{name: vm,", `{name: vm, creationTimestamp: "2026-02-01T00:00:01Z",`, 1)
+	}
 	young := strings.ReplaceAll(stopped, "2026-01-01", "2026-02-01")
 	young = strings.ReplaceAll(young, "thief", "vm")
 	young = strings.ReplaceAll(young, "namespace: a", "namespace: b")
