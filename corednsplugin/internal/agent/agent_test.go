@@ -347,6 +347,16 @@ func TestBrokenStateIsIgnored(t *testing.T) {
 	require.Nil(t, New(Options{StateDir: dir}).Load().Config)
 }
 
+// A state directory that was another resource's says nothing of ours.
+func TestStateOfAnotherResourceIsIgnored(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, stateFile), snap("v1", 1))
+	c := New(Options{StateDir: dir}).Load().Config
+	require.NotNil(t, c)
+	require.NotNil(t, New(Options{StateDir: dir, Namespace: c.Child.Namespace, Name: c.Child.Name}).Load().Config)
+	require.Nil(t, New(Options{StateDir: dir, Namespace: c.Child.Namespace, Name: "another"}).Load().Config)
+}
+
 // A full or read-only disk stops nothing, and is named until it is mended.
 func TestStateThatCannotBeWrittenStopsNothing(t *testing.T) {
 	h := startHub(t)

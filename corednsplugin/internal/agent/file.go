@@ -122,6 +122,10 @@ func (a *Agent) loadState() *snapshot.Config {
 		log.Warningf("Reading the kept snapshot: %v", err)
 		return nil
 	}
+	if a.opts.Name != "" && (c.Child.Namespace != a.opts.Namespace || c.Child.Name != a.opts.Name) {
+		log.Warningf("The kept snapshot is of %s/%s and is not used", c.Child.Namespace, c.Child.Name)
+		return nil
+	}
 	return &c
 }
 

@@ -62,6 +62,8 @@ func New(o Options) *Agent {
 	}
 	s, err := readLastGood(o.StateDir)
 	switch {
+	case err == nil && o.Hub.other(s):
+		o.Logger.Warn("last good snapshot is another resource's and is not used", "namespace", s.Namespace, "name", s.Name)
 	case err == nil:
 		a.lastGood, a.choice.streamed = &s, &s
 	case !errors.Is(err, fs.ErrNotExist):

@@ -338,6 +338,17 @@ func TestTheLastGoodSnapshotOutlivesTheProcess(t *testing.T) {
 	require.True(t, r.next(t, "sha256:u2").Streamed)
 }
 
+// behaviour E11: a state directory that was another resource's.
+func TestAnotherResourcesLastGoodSnapshotIsNotServed(t *testing.T) {
+	dir := t.TempDir()
+	s := parsed(t, "u", 2)
+	require.NoError(t, Keep(dir, *s))
+	o := Options{StateDir: dir, Logger: slog.Default(), Hub: Hub{Namespace: s.Namespace, Name: s.Name}}
+	require.NotNil(t, New(o).LastGood())
+	o.Hub.Name = "another"
+	require.Nil(t, New(o).LastGood())
+}
+
 func TestADamagedStateDirectoryIsNoReasonToStop(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, lastGoodFile), []byte("\x1f\x8bgarbage"), 0o600))

@@ -38,6 +38,11 @@ type Hub struct {
 	Component string
 }
 
+// other says that a snapshot is not of our own resource, as far as that is known.
+func (h Hub) other(s Snapshot) bool {
+	return h.Name != "" && (s.Namespace != h.Namespace || s.Name != h.Name)
+}
+
 // event is what the stream tells: a snapshot, or that it ended.
 type event struct {
 	snapshot  *Snapshot
