@@ -80,18 +80,19 @@ func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, ne
 	l.step(t, "a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
 }
 
-// checkLosses takes away what may be missing in the field. A container that ends
-// again is started later each time, and after an outage of the API server a kubelet may
-// sit for a minute before it hears of pods again: so what needs neither comes between.
+// checkLosses takes away what may be missing in the field. A kubelet that loses its
+// API server asks again later each time, up to a minute, until it has had two minutes
+// of quiet: so what has to be fast after a pause comes before the outages. And a
+// container that ends again is started later each time: what kills none comes between.
 func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a, b *hostedCluster) {
 	t.Helper()
+	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
 	l.step(t, "what is killed comes back", func(t *testing.T) {
 		l.checkOperatorKilled(t, vmA, vmB)
 		l.checkKills(t, vmA, vmB)
 	})
 	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
 	l.step(t, "KubeVirt goes and comes", func(t *testing.T) { l.checkKindsGo(t, vmA, a, b) })
-	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
 	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, vmB, a) })
 	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, intruder, a) })
 }

@@ -84,6 +84,21 @@ func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM) {
 	after, err := vm.Boot(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+	l.welcomes(t, "newcomer", "02:00:5e:10:00:77")
+}
+
+// welcomes waits until a VM that nobody knows is given an address, as is so once
+// no other station has been heard with the server's address for a while.
+func (l *lab) welcomes(t *testing.T, name, mac string) {
+	t.Helper()
+	vm, err := l.VM(t.Context(), name, mac)
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, node.Wait(t.Context(), patience, "an address for "+name, func(ctx context.Context) error {
+		_, err := vm.Boot(ctx)
+		return err
+	}))
+	l.progress.Say("%s is given an address after %.0fs", name, time.Since(start).Seconds())
 }
 
 // checkNodeCut cuts the node that runs the data plane off the others while both
