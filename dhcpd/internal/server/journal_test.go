@@ -99,3 +99,18 @@ func TestAJournalThatGoesAwayIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// behaviour C5: two servers with one directory put each other's journal out of its
+// place each second; that is no line a second.
+func TestAJournalThatGoesAwayAgainAndAgainIsFewLines(t *testing.T) {
+	dir := t.TempDir()
+	j, _ := journal.Open(dir)
+	d := newDeskOn(t, j)
+	for range 20 {
+		require.NoError(t, os.Remove(filepath.Join(dir, "leases.journal")))
+		d.now = d.now.Add(time.Second)
+		d.Tick()
+	}
+	require.LessOrEqual(t, strings.Count(d.out.String(), "gone from its place"), 3, d.out.String())
+	require.NoError(t, j.Close())
+}

@@ -243,7 +243,7 @@ func (s *Server) Tick() {
 		s.mended = now
 		s.compact()
 	case j.Err() == nil && j.Lost():
-		s.opts.Log.Warn("lease journal is gone from its place; it is written anew")
+		s.warn("gone", now, "lease journal is gone from its place; it is written anew")
 		s.compact()
 	}
 }
