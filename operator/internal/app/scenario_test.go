@@ -44,6 +44,10 @@ func TestScenarios(t *testing.T) {
 		{"a HostedCluster that does not point at us is named", namesMismatches},
 		{"a child alone works without an Infra", childAlone},
 		{"an attachment without an Infra says so", attachmentAlone},
+		{"an attachment that moves leaves the old control plane closed", leavesTheOldControlPlane},
+		{"a Machine without a VM selects nothing", forgetsMachinesWithoutAVM},
+		{"who may no longer attach loses everything", withdrawsWhatIsNoLongerAllowed},
+		{"a status says of which generation it is", statusesAreOfTheirGeneration},
 		{"a network that cannot be attached is named", namesWhatKeepsASandboxFromStarting},
 		{"leases that come one by one are gathered", gathersLeases},
 		{"a link of another MTU than its network's is named", namesAnotherMTU},
@@ -222,6 +226,8 @@ func excludesDuplicates(t *testing.T, third int) {
 	c := condition(t, w.infra, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDuplicateHostname)
 	require.Contains(t, c.Message, "dup-a")
 	require.Contains(t, c.Message, "dup-b")
+	told(t, w.infra, v1alpha1.KindInfra, corev1.EventTypeWarning, v1alpha1.ReasonDuplicateHostname, "domain dup-a.clusters.example.com: dup-a, dup-b")
+	told(t, w.attachments[0], v1alpha1.KindInfraClusterAttachment, corev1.EventTypeWarning, v1alpha1.ReasonDuplicateHostname, "")
 	backend(t, w, "no routes", func(b []v1alpha1.ProxyBackend) bool { return len(b) == 0 })
 	for _, h := range w.clusters {
 		closed(t, h)

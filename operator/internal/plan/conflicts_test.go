@@ -64,6 +64,11 @@ func TestAttachmentsThatCollide(t *testing.T) {
 			map[string]string{"b": "DuplicateHostname"},
 		},
 		{
+			"KeepOldest keeps the oldest of a HostedCluster",
+			plan.Inputs{Infra: vlan(keepOldest), Attachments: []plan.Attachment{cluster("a", 5), cluster("b", 1, hosted("a"))}},
+			map[string]string{"a": "DuplicateHostedCluster"},
+		},
+		{
 			"KeepOldest with equal ages goes by name",
 			plan.Inputs{Infra: vlan(keepOldest), Attachments: []plan.Attachment{cluster("b", 1, domain("a")), cluster("a", 1)}},
 			map[string]string{"b": "DuplicateHostname"},

@@ -38,6 +38,11 @@ func TestSourcesThatSelectAControlPlane(t *testing.T) {
 			map[string][]string{"a": nil, "b": nil},
 		},
 		{
+			"nor is the address that it has, wherever that is",
+			plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, workers("192.0.2.230")), cluster("b", 1, apps("192.0.2.200-192.0.2.209", "192.0.2.230"))}},
+			map[string][]string{"a": nil, "b": nil},
+		},
+		{
 			"two clusters claim one address: only that one is dropped",
 			plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, workers("192.0.2.101", "192.0.2.102")), cluster("b", 1, workers("192.0.2.101", "192.0.2.150"))}},
 			map[string][]string{"a": {"192.0.2.102/32"}, "b": {"192.0.2.150/32"}},

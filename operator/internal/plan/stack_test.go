@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -298,6 +299,16 @@ func TestRangesAndPortsOfApps(t *testing.T) {
 			Siblings:    []plan.Infra{elsewhere("other", "vlan100", "198.51.100", noDHCP)},
 			Attachments: []plan.Attachment{cluster("a", 5, apps("192.0.2.200-192.0.2.209", "")), cluster("b", 1, of("other"), apps("192.0.2.200-192.0.2.209", ""))},
 		}, map[string]string{"a": "OverlappingRange"}},
+		{"one whose objects were never made holds none", plan.Inputs{Infra: inForce("b", "192.0.2.209-192.0.2.219", 80, 443), Attachments: []plan.Attachment{
+			cluster("a", 0, apps("192.0.2.200-192.0.2.209", "")), cluster("b", 5),
+		}}, map[string]string{}},
+		{"one that has moved no longer holds the range that it had", plan.Inputs{Infra: inForce("b", "192.0.2.209-192.0.2.219", 80, 443), Attachments: []plan.Attachment{
+			cluster("a", 0, apps("192.0.2.200-192.0.2.209", "")), cluster("b", 5, apps("192.0.2.220-192.0.2.229", ""), func(a *plan.Attachment) { a.AppsApplied = true }),
+		}}, map[string]string{}},
+		{"ports that another Infra on this network uses the other way round", plan.Inputs{
+			Siblings:    []plan.Infra{elsewhere("other", "vlan100", "198.51.100", noDHCP)},
+			Attachments: []plan.Attachment{cluster("a", 5, apps("192.0.2.200", ""), ports(8080, 8443)), cluster("b", 1, of("other"), apps("198.51.100.200", ""), ports(8443, 9443))},
+		}, map[string]string{}},
 		{"http on 443", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", ""), ports(443, 8443))}}, map[string]string{"a": "InvalidConfiguration"}},
 		{"https on 6443", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", ""), ports(80, 6443))}}, map[string]string{"a": "InvalidConfiguration"}},
 		{"both on one port", plan.Inputs{Attachments: []plan.Attachment{cluster("a", 0, apps("192.0.2.200", ""), ports(8443, 8443))}}, map[string]string{"a": "InvalidConfiguration"}},
@@ -331,6 +342,26 @@ func TestRangesAndPortsOfApps(t *testing.T) {
 			}
 			require.Equal(t, v1alpha1.ReasonReconciliationSucceeded, conditionOf(t, p, v1alpha1.ConditionReady).Reason)
 		})
+	}
+}
+
+// behaviour F0: what may not be attached takes neither a range nor a port from others,
+// whatever its age, and gets no listener of its own.
+func TestWhoMayNotAttachTakesNothing(t *testing.T) {
+	t.Parallel()
+	refused := func(a *plan.Attachment) {
+		a.HostedClusterUID, a.Refusal = "", plan.Reason{Reason: v1alpha1.ReasonHostedClusterRefNotPermitted, Message: "not yours"}
+	}
+	p := plan.For(plan.Inputs{Infra: vlan(), Attachments: []plan.Attachment{
+		cluster("a", 0, refused, external, apps("192.0.2.200-192.0.2.209", "192.0.2.201"), ports(8080, 8443), workers("192.0.2.150")),
+		cluster("b", 5, external, apps("192.0.2.200-192.0.2.209", "192.0.2.201"), ports(8443, 9443), workers("192.0.2.150")),
+	}})
+	require.Equal(t, map[string]string{"a": "HostedClusterRefNotPermitted"}, verdicts(p))
+	require.Equal(t, []string{"192.0.2.150/32"}, backend(p, "b/alias-api").SourcePrefixRanges)
+	require.Len(t, p.Proxy.Spec.ExternalListeners, 1)
+	require.Equal(t, v1alpha1.ObjectName("b"), p.Proxy.Spec.ExternalListeners[0].Name)
+	for _, b := range p.Proxy.Spec.Backends {
+		require.False(t, strings.HasPrefix(b.Name, "a/"), "%s", b.Name)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
 // Notifier makes events and counts transitions.
@@ -48,7 +49,7 @@ func (n Notifier) Transitions(o client.Object, kind string, before, after []meta
 		if bad {
 			eventType = corev1.EventTypeWarning
 		}
-		n.Recorder.Eventf(o, nil, eventType, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, bounded(c.Message))
+		n.Recorder.Eventf(o, nil, eventType, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, outcome.Cut(c.Message, maxNote))
 	}
 }
 
@@ -61,11 +62,5 @@ func beginning(was *metav1.Condition, is metav1.Condition) bool {
 	return (was == nil && waits(is.Reason)) || (was != nil && waits(was.Reason) && is.Reason == v1alpha1.ReasonReconciliationSucceeded)
 }
 
-// bounded keeps a note within what an event may hold (1,024 bytes).
-func bounded(s string) string {
-	const most = 900
-	if len(s) > most {
-		return s[:most] + " ..."
-	}
-	return s
-}
+// maxNote keeps a note within what an event may hold (1,024 bytes).
+const maxNote = 900
