@@ -69,6 +69,7 @@ type Server struct {
 	serviceAccount func(component, name string) string
 	listener       net.Listener
 	certificate    func() (*tls.Certificate, error)
+	door           door
 }
 
 // NewServer makes a server on a listener. serviceAccount names the
@@ -76,7 +77,7 @@ type Server struct {
 func NewServer(hub *Hub, tokens Tokens, serviceAccount func(component, name string) string, listener net.Listener,
 	certificate func() (*tls.Certificate, error),
 ) *Server {
-	return &Server{hub: hub, tokens: tokens, serviceAccount: serviceAccount, listener: listener, certificate: certificate}
+	return &Server{hub: hub, tokens: tokens, serviceAccount: serviceAccount, listener: listener, certificate: certificate, door: door{now: time.Now}}
 }
 
 // NeedLeaderElection says that every replica serves.
@@ -145,7 +146,8 @@ func (s *Server) Watch(req *agentv1.WatchRequest, stream grpc.ServerStreamingSer
 	return err
 }
 
-// authorize opens a child's stream to that child's ServiceAccount alone.
+// authorize opens a child's stream to that child's ServiceAccount alone. What says
+// itself that it is not that ServiceAccount's costs no review.
 func (s *Server) authorize(ctx context.Context, k childKey) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	values := md.Get("authorization")
@@ -156,17 +158,26 @@ func (s *Server) authorize(ctx context.Context, k childKey) error {
 	if !ok || token == "" {
 		return status.Error(codes.Unauthenticated, "no bearer token")
 	}
+	want := "system:serviceaccount:" + k.name.Namespace + ":" + s.serviceAccount(k.component, k.name.Name)
+	switch claimed(token) {
+	case want:
+	case "":
+		return status.Error(codes.Unauthenticated, "the token is not a ServiceAccount's")
+	default:
+		return status.Error(codes.PermissionDenied, "the token is not this child's")
+	}
+	if !s.door.open(addressOf(ctx)) {
+		return status.Error(codes.ResourceExhausted, "too many tokens from this address")
+	}
 	reviewCtx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	user, err := s.tokens.User(reviewCtx, token)
-	if err != nil {
+	switch {
+	case err != nil:
 		return status.Error(codes.Unavailable, "the token cannot be reviewed now")
-	}
-	if user == "" {
+	case user == "":
 		return status.Error(codes.Unauthenticated, "the token is not valid for "+Audience)
-	}
-	want := "system:serviceaccount:" + k.name.Namespace + ":" + s.serviceAccount(k.component, k.name.Name)
-	if user != want {
+	case user != want:
 		return status.Error(codes.PermissionDenied, "the token is not this child's")
 	}
 	return nil

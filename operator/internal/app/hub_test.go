@@ -7,6 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,18 +31,33 @@ import (
 // dial opens a stream as an agent does, trusting what its ConfigMap says.
 func dial(t *testing.T, o *testenv.Operator, ca []byte, token string, req *agentv1.WatchRequest) (grpc.ServerStreamingClient[agentv1.WatchResponse], error) {
 	t.Helper()
+	return watch(t, connect(t, o, ca, "127.0.0.1"), token, req)
+}
+
+// connect makes a connection from one of this machine's addresses.
+func connect(t *testing.T, o *testenv.Operator, ca []byte, source string) agentv1.AgentServiceClient {
+	t.Helper()
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(ca), "the ConfigMap must hold a CA")
 	creds := credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "oooi-hub." + testenv.Namespace + ".svc", MinVersion: tls.VersionTLS13})
-	conn, err := grpc.NewClient(o.HubAddr().String(), grpc.WithTransportCredentials(creds))
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+	conn, err := grpc.NewClient(o.HubAddr().String(), grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return agentv1.NewAgentServiceClient(conn)
+}
+
+func watch(t *testing.T, c agentv1.AgentServiceClient, token string, req *agentv1.WatchRequest) (grpc.ServerStreamingClient[agentv1.WatchResponse], error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	if token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	}
-	return agentv1.NewAgentServiceClient(conn).Watch(ctx, req)
+	return c.Watch(ctx, req)
 }
 
 // first is the first answer of a stream.
@@ -113,6 +130,34 @@ func TestATokenOpensOnlyItsOwnChildsStream(t *testing.T) {
 			require.Equal(t, c.want, status.Code(err), "%v", err)
 		})
 	}
+}
+
+// behaviour B12: tokens that are signed by nobody cost the API server so many reviews
+// and no more, and who asks from another address is served meanwhile.
+func TestForgedTokensShutNobodyOut(t *testing.T) {
+	w := build(t, 17, "zeta")
+	o := env.Operator(t, testenv.DefaultOptions())
+	condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
+	settled(t, o)
+	_, ca := mounted(t, w.namespace, "vlan-dns")
+	good, err := env.Token(t.Context(), w.namespace, "vlan-dns", "oooi-hub")
+	require.NoError(t, err)
+	signed := strings.LastIndex(good, ".") + 1
+	forged := good[:signed] + strings.Repeat("A", len(good)-signed)
+
+	request := &agentv1.WatchRequest{Component: "coredns", ModuleVersion: "v0.1.0", Contract: "agent.v1", Namespace: w.namespace, Name: "vlan-dns"}
+	stranger := connect(t, o, ca, "127.0.0.2")
+	answers := map[codes.Code]int{}
+	for range 200 {
+		stream, err := watch(t, stranger, forged, request)
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		answers[status.Code(err)]++
+	}
+	require.Len(t, answers, 2, "%v", answers)
+	require.Greater(t, answers[codes.ResourceExhausted], answers[codes.Unauthenticated], "%v", answers)
+	_, err = first(t, o, ca, good, request)
+	require.NoError(t, err)
 }
 
 // behaviour D7: a change of the resource reaches the stream at once, with
