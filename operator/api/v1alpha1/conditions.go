@@ -155,6 +155,8 @@ const (
 	ReasonWaitingForInfra = "WaitingForInfra"
 	// ReasonNotReported: HyperShift does not report it.
 	ReasonNotReported = "NotReported"
+	// ReasonWorkersOffVLAN: machines have addresses, but none on the VLAN.
+	ReasonWorkersOffVLAN = "WorkersOffVLAN"
 	// ReasonStale: a fact cannot be read, and its last good value is in use.
 	ReasonStale = "Stale"
 )

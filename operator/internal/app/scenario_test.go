@@ -192,6 +192,17 @@ func holdsFlickeringAddresses(t *testing.T, third int) {
 	})
 	require.Equal(t, before, get(t, proxy).Generation)
 
+	// hazard 250: an address of another network is told apart from none.
+	setAddresses(t, w.clusters[0], 0, "10.132.0.2")
+	require.Equal(t, before, get(t, proxy).Generation)
+	condition(t, a, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	stray := w.clusters[0].Machine(1, "10.132.0.3")
+	env.Must(t, stray)
+	c := condition(t, a, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonWorkersOffVLAN)
+	require.True(t, strings.HasSuffix(c.Message, ": flicker-worker-1"), c.Message)
+	require.NoError(t, env.Client.Delete(t.Context(), stray))
+	condition(t, a, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+
 	// The Machine is gone: so is its address.
 	require.NoError(t, env.Client.Delete(t.Context(), w.clusters[0].Machine(0, "")))
 	backend(t, w, "no source", func(b []v1alpha1.ProxyBackend) bool { return !hasSource(address)(b) })

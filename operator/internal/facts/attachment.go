@@ -20,6 +20,8 @@ type Attachment struct {
 	Admitted bool
 	// Conditions, without times and generations.
 	Conditions []metav1.Condition
+	// Strays, in words, are machines that have addresses and none on the VLAN.
+	Strays string
 	// Recheck says when a held address expires; 0: nothing is held.
 	Recheck time.Duration
 }
@@ -91,6 +93,7 @@ func (j *judge) facts() Attachment {
 	}
 	services, missing := j.servicesOf()
 	workers, machines := j.workersOf()
+	out.Strays = j.strays(workers)
 	out.Observed = v1alpha1.ObservedFacts{
 		HostedClusterUID: uid, Services: services, Workers: workers, Machines: machines, Ranges: j.networks(),
 	}

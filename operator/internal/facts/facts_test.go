@@ -357,3 +357,53 @@ func TestWorldIsNotChanged(t *testing.T) {
 	require.Equal(t, world(), w)
 	require.Equal(t, attachment(inForce), a)
 }
+
+// behaviour F1, hazard 250: a machine whose addresses are all of another network is told
+// apart from one that has none, and from one whose address is only late or held.
+func TestMachinesOffTheVLANAreNamed(t *testing.T) {
+	t.Parallel()
+	machines := func(addresses ...string) func(*facts.World) {
+		return func(w *facts.World) { w.Machines = []facts.Machine{machine(vm, addresses...)} }
+	}
+	leasedTo := func(namespace, ip string) func(*facts.World) {
+		return func(w *facts.World) {
+			d := v1alpha1.DHCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "tenant-vlan100-dhcp"}}
+			d.Status.Agent = &v1alpha1.DHCPAgentStatus{Bindings: []v1alpha1.DHCPBinding{{IP: v1alpha1.IPv4(ip), VMNamespace: namespace, VMName: vm}}}
+			w.DHCPServers = []v1alpha1.DHCPServer{d}
+		}
+	}
+	var many []facts.Machine
+	for i := range 12 {
+		many = append(many, machine(fmt.Sprintf("vm-%02d", 11-i), "10.0.2.2"))
+	}
+	held := func(a *v1alpha1.InfraClusterAttachment) {
+		inForce(a)
+		a.Status.Observed.Workers = []v1alpha1.ObservedWorker{{Address: "192.0.2.101", Machine: vm}}
+	}
+	const says = "machines have addresses, but none in networkConfig.cidr 192.0.2.0/24, so the aliases do not serve them: "
+	for _, tt := range []struct {
+		name       string
+		attachment *v1alpha1.InfraClusterAttachment
+		world      facts.World
+		want       string
+	}{
+		{"a worker of the VLAN", attachment(), world(), ""},
+		{"one on another network", attachment(), world(machines("10.0.2.2", "fe80::1")), says + vm},
+		{"one that has no address", attachment(), world(machines()), ""},
+		{"one whose interfaces have no address of a network yet", attachment(), world(machines("169.254.1.2", "fe80::1", "2001:db8::1", "127.0.0.1", vm, "")), ""},
+		{"one on both", attachment(), world(machines("10.132.0.2", "192.0.2.101/24")), ""},
+		{"one whose address of the VLAN is held", attachment(held), world(machines("10.132.0.2")), ""},
+		{"one that has its lease", attachment(), world(machines("10.132.0.2"), leasedTo("clusters-example-hcp-a", "192.0.2.101")), ""},
+		{"one of whose name another namespace's VM has a lease", attachment(), world(machines("10.132.0.2"), leasedTo("elsewhere", "192.0.2.101")), says + vm},
+		{"one that has a lease of an earlier VLAN", attachment(), world(machines("10.132.0.2"), leasedTo("clusters-example-hcp-a", "198.51.100.9")), says + vm},
+		{"many", attachment(), world(func(w *facts.World) { w.Machines = many }), says + "vm-00, vm-01, vm-02, vm-03, vm-04, vm-05, vm-06, vm-07, vm-08, vm-09 and 2 more"},
+		{"machines that cannot be read", attachment(), world(machines("10.0.2.2"), func(w *facts.World) { w.Unreadable = map[string]bool{facts.KindMachine: true} }), ""},
+		{"no Infra", attachment(), world(machines("10.0.2.2"), func(w *facts.World) { w.Infras = nil }), ""},
+		{"a cluster that may not be attached", attachment(), world(machines("10.0.2.2"), func(w *facts.World) { w.HostedClusters = nil }), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, facts.ForAttachment(tt.world, tt.attachment, noon).Strays)
+		})
+	}
+}

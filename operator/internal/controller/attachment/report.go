@@ -112,5 +112,9 @@ func degradedCondition(p *pass, policyErr error) metav1.Condition {
 			return degraded
 		}
 	}
+	if p.facts.Strays != "" {
+		degraded.Status, degraded.Reason = metav1.ConditionTrue, v1alpha1.ReasonWorkersOffVLAN
+		degraded.Message = outcome.Message(p.facts.Strays)
+	}
 	return degraded
 }
