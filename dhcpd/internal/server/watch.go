@@ -74,6 +74,12 @@ func (s *Server) Problems() []config.Problem {
 	if s.table.Disputed() {
 		add("AddressProbesAnswered", "too many addresses are said to be in use by others, so known machines get theirs unprobed")
 	}
+	if interfaces, addresses := s.table.Crowd(); interfaces > addresses {
+		add("PoolTooSmall", fmt.Sprintf("the pool has %d addresses for %d interfaces of machines: nobody else gets one", addresses, interfaces))
+	}
+	if l := waiting(s.table.Waiting()); l != "" {
+		add("ReservationWaits", "another client has the address that is reserved: "+l)
+	}
 	if len(s.watch.lost) > 0 {
 		out = append(out, lostRelays(s.watch.lost))
 	}
@@ -84,6 +90,21 @@ func (s *Server) Problems() []config.Problem {
 		add("JournalUnwritable", "leases cannot be stored, so new clients get no address; known ones are served")
 	}
 	return out
+}
+
+// maxWaiting is how many reservations are named.
+const maxWaiting = 16
+
+func waiting(all []lease.Waiting) string {
+	var out []string
+	for _, w := range all {
+		if len(out) == maxWaiting {
+			out = append(out, more)
+			break
+		}
+		out = append(out, fmt.Sprintf("%s for %s is with %s", w.IP, w.MAC, w.Holder))
+	}
+	return listed(out)
 }
 
 // otherOwner says whether another station answers for our address.
