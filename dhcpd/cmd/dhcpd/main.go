@@ -48,7 +48,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "leases":
 		return app.Leases(args[1:], os.LookupEnv, stdout, stderr)
 	case "--version", "-version", "version":
-		fmt.Fprintf(stdout, "dhcpd %s %s\n", version.Module, version.Contract)
+		fmt.Fprintf(stdout, "dhcpd %s contract %s\n", version.Module, version.Contract)
 		return 0
 	case "--help", "-help", "-h", "help":
 		fmt.Fprint(stdout, usage)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/densityops/oooi/dhcpd/internal/netns"
+	"github.com/densityops/oooi/dhcpd/internal/version"
 )
 
 const server = "192.0.2.2"
@@ -281,12 +281,37 @@ func TestOptionsOfTheFence(t *testing.T) {
 	o, err = parse([]string{"--max-connections-per-source=0"}, e(map[string]string{"OOOI_SERVER_IP": server, "OOOI_MAX_CONNECTIONS_PER_SOURCE": "7"}), os.Stderr)
 	require.NoError(t, err)
 	require.Zero(t, o.maxConnections)
-	for _, args := range [][]string{nil, {"--server-ip", "x"}, {"--server-ip", "2001:db8::1"}, {"--server-ip", server, "--max-connections-per-source", "-1"}} {
-		_, err := parse(args, e(nil), os.Stderr)
-		require.Error(t, err, fmt.Sprint(args))
-	}
 	var out bytes.Buffer
 	require.Equal(t, 1, run([]string{"--server-ip", "203.0.113.77"}, e(nil), &out, &out))
 	require.Contains(t, out.String(), "no device has the address")
 	require.Equal(t, 0, run([]string{"--version"}, e(nil), &out, &out))
+	require.Contains(t, out.String(), "fence "+version.Module+" contract "+version.Contract+"\n")
+}
+
+func TestOptionsThatTheFenceRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want string
+	}{
+		{"no address", nil, nil, `invalid value "" for flag -server-ip`},
+		{"an address that is none", []string{"--server-ip", "x"}, nil, `invalid value "x" for flag -server-ip: want the IPv4 address`},
+		{"a variable that is none", nil, map[string]string{"OOOI_SERVER_IP": "x"}, `invalid value "x" for $OOOI_SERVER_IP`},
+		{"IPv6", []string{"--server-ip", "2001:db8::1"}, nil, "for flag -server-ip"},
+		{"nobody's address", []string{"--server-ip", "0.0.0.0"}, nil, "for flag -server-ip"},
+		{"loopback", []string{"--server-ip", "127.0.0.1"}, nil, "for flag -server-ip"},
+		{"everybody's address", []string{"--server-ip", "255.255.255.255"}, nil, "for flag -server-ip"},
+		{"a limit below zero", []string{"--server-ip", server, "--max-connections-per-source", "-1"}, nil, `invalid value "-1" for flag -max-connections-per-source: want a number from 0`},
+		{"a limit that is too large", []string{"--server-ip", server}, map[string]string{"OOOI_MAX_CONNECTIONS_PER_SOURCE": "4294967296"}, "for $OOOI_MAX_CONNECTIONS_PER_SOURCE: want a number"},
+		{"an argument", []string{"--server-ip", server, "x"}, nil, `unexpected argument "x"`},
+		{"an unknown flag", []string{"--nope"}, nil, "-nope"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			require.Equal(t, 2, run(c.args, func(k string) (string, bool) { v, ok := c.env[k]; return v, ok }, &out, &errs))
+			require.Contains(t, errs.String(), c.want)
+			require.Equal(t, 1, strings.Count(errs.String(), "\n"), "one line")
+		})
+	}
 }

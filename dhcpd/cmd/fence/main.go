@@ -26,6 +26,12 @@ import (
 // nobody reads them is less than the proxy has.
 const defaultMaxConnections = 1024
 
+// The variables of the flags.
+const (
+	serverVariable = "OOOI_SERVER_IP"
+	limitVariable  = "OOOI_MAX_CONNECTIONS_PER_SOURCE"
+)
+
 func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)) }
 
 type options struct {
@@ -35,7 +41,7 @@ type options struct {
 
 func run(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-version") {
-		fmt.Fprintf(stdout, "fence %s %s\n", version.Module, version.Contract)
+		fmt.Fprintf(stdout, "fence %s contract %s\n", version.Module, version.Contract)
 		return 0
 	}
 	o, err := parse(args, env, stdout)
@@ -65,13 +71,9 @@ func parse(args []string, env func(string) (string, bool), out io.Writer) (optio
 	fs := flag.NewFlagSet("fence", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
-	server, _ := env("OOOI_SERVER_IP")
-	limit := strconv.Itoa(defaultMaxConnections)
-	if v, ok := env("OOOI_MAX_CONNECTIONS_PER_SOURCE"); ok {
-		limit = v
-	}
-	fs.StringVar(&server, "server-ip", server, "the pod's `IP` on the VLAN (OOOI_SERVER_IP)")
-	fs.StringVar(&limit, "max-connections-per-source", limit, "TCP connections that one source may have open, 0 = no limit (OOOI_MAX_CONNECTIONS_PER_SOURCE)")
+	server, limit := "", strconv.Itoa(defaultMaxConnections)
+	fs.StringVar(&server, "server-ip", server, "the pod's `IP` on the VLAN ("+serverVariable+")")
+	fs.StringVar(&limit, "max-connections-per-source", limit, "TCP connections that one source may have open, 0 = no limit ("+limitVariable+")")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(out, "usage: fence --server-ip IP [flags]")
@@ -83,15 +85,36 @@ func parse(args []string, env func(string) (string, bool), out io.Writer) (optio
 	if fs.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
+	return complete(fs, server, limit, env)
+}
+
+// complete reads the environment for flags that are not given, and checks the
+// values.
+func complete(fs *flag.FlagSet, server, limit string, env func(string) (string, bool)) (options, error) {
+	// What is said of a value names where it came from.
+	serverName, limitName := "flag -server-ip", "flag -max-connections-per-source"
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if v, ok := env(serverVariable); ok && !given["server-ip"] {
+		server, serverName = v, "$"+serverVariable
+	}
+	if v, ok := env(limitVariable); ok && !given["max-connections-per-source"] {
+		limit, limitName = v, "$"+limitVariable
+	}
 	ip, err := netip.ParseAddr(server)
-	if err != nil || !ip.Is4() {
-		return options{}, fmt.Errorf("--server-ip %q: want an IPv4 address", server)
+	if err != nil || !isHost(ip) {
+		return options{}, fmt.Errorf("invalid value %q for %s: want the IPv4 address of one host, such as 192.0.2.9", server, serverName)
 	}
 	n, err := strconv.ParseUint(limit, 10, 32)
 	if err != nil {
-		return options{}, fmt.Errorf("--max-connections-per-source %q: want a number", limit)
+		return options{}, fmt.Errorf("invalid value %q for %s: want a number from 0 to 4294967295", limit, limitName)
 	}
 	return options{server: ip, maxConnections: uint32(n)}, nil
+}
+
+// isHost says whether one host on a VLAN can have the address.
+func isHost(ip netip.Addr) bool {
+	return ip.Is4() && !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
 // deviceOf finds the device that has ip, and the network that it is in.

@@ -74,6 +74,11 @@ func New(opts Options, log *slog.Logger) (*App, error) {
 	if a.holder, err = holderID(opts); err != nil {
 		return nil, err
 	}
+	if opts.Objects != "" {
+		if err := (vmi.Files{Dir: opts.Objects}).Check(); err != nil {
+			return nil, fmt.Errorf("--objects: %w", err)
+		}
+	}
 	if opts.Listen != "" {
 		if a.health, err = listenHealth(opts.Listen); err != nil {
 			return nil, err

@@ -41,25 +41,91 @@ func TestFlagsBeatTheEnvironment(t *testing.T) {
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {
+	served := func(args ...string) []string { return append([]string{"--snapshot", "x"}, args...) }
+	hubbed := func(args ...string) []string {
+		return append([]string{"--hub", "hub:8443", "--child", "ns/n"}, args...)
+	}
 	for _, c := range []struct {
 		name string
 		args []string
+		env  map[string]string
 		want string
 	}{
-		{"nothing to serve", nil, "nothing to serve"},
-		{"a hub without a resource", []string{"--hub", "h:1"}, "--hub needs --child"},
-		{"a resource without a namespace", []string{"--snapshot", "x", "--child", "n"}, "want NAMESPACE/NAME"},
-		{"a fence that is neither on nor off", []string{"--snapshot", "x", "--fence", "maybe"}, "want on or off"},
-		{"an unknown level", []string{"--snapshot", "x", "--log-level", "loud"}, "--log-level"},
-		{"an argument too many", []string{"--snapshot", "x", "y"}, "unexpected argument"},
-		{"an unknown flag", []string{"--nope"}, "flag provided but not defined: -nope"},
+		{"nothing to serve", nil, nil, "nothing to serve: give --snapshot or --hub"},
+		{"a hub without a resource", []string{"--hub", "h:1"}, nil, "--hub needs --child"},
+		{"a hub without a CA", hubbed("--hub-ca", ""), nil, "--hub needs --hub-ca"},
+		{"a hub without a token", hubbed(), map[string]string{"OOOI_TOKEN": ""}, "--hub needs --token"},
+		{"a hub without a port", hubbed("--hub", "foo"), nil, `invalid value "foo" for flag -hub: want HOST:PORT`},
+		{"a hub's variable without a port", served(), map[string]string{"OOOI_HUB": "foo"}, `invalid value "foo" for $OOOI_HUB: want HOST:PORT`},
+		{"a hub that is a colon", hubbed("--hub", ":"), nil, `invalid value ":" for flag -hub`},
+		{"a hub without a host", hubbed("--hub", ":8443"), nil, "for flag -hub"},
+		{"a hub with a scheme", hubbed("--hub", "https://hub:8443"), nil, "for flag -hub"},
+		{"a hub with a path", hubbed("--hub", "hub/x:8443"), nil, "for flag -hub"},
+		{"a hub on port 0", hubbed("--hub", "hub:0"), nil, "for flag -hub"},
+		{"a hub on a port that is none", hubbed("--hub", "hub:70000"), nil, "for flag -hub"},
+		{"a hub at an address that is none", hubbed("--hub", "192.0.2.300:8443"), nil, "for flag -hub"},
+		{"a hub at no one's address", hubbed("--hub", "0.0.0.0:8443"), nil, "for flag -hub"},
+		{"a resource without a namespace", served("--child", "n"), nil, `invalid value "n" for flag -child: want NAMESPACE/NAME`},
+		{"a resource without a name", served("--child", "n/"), nil, "for flag -child"},
+		{"a resource with too much", served("--child", "a/b/c"), nil, "for flag -child"},
+		{"a resource that no cluster has", served(), map[string]string{"OOOI_CHILD": "Ns/n"}, `invalid value "Ns/n" for $OOOI_CHILD`},
+		{"a pod's address that is none", served("--pod-ip", "x"), nil, `invalid value "x" for flag -pod-ip: want the IPv4 address`},
+		{"a pod's address of IPv6", served(), map[string]string{"POD_IP": "2001:db8::1"}, "for $POD_IP"},
+		{"a pod's address that is nobody's", served("--pod-ip", "0.0.0.0"), nil, "for flag -pod-ip"},
+		{"a listener without a port", served("--listen", "x"), nil, `invalid value "x" for flag -listen: want IP:PORT`},
+		{"a listener on a port that is none", served("--listen", "127.0.0.1:70000"), nil, "for flag -listen"},
+		{"a listener of a pod without an address", served(), map[string]string{"OOOI_LISTEN": "$(POD_IP):9091"}, "for $OOOI_LISTEN"},
+		{"a Lease with a slash", served("--lease", "a/b"), nil, `invalid value "a/b" for flag -lease: want a name`},
+		{"a fence that is neither on nor off", served("--fence", "maybe"), nil, `invalid value "maybe" for flag -fence: want on or off`},
+		{"a fence that is true", served(), map[string]string{"OOOI_FENCE": "true"}, `invalid value "true" for $OOOI_FENCE`},
+		{"an unknown level", served("--log-level", "loud"), nil, `invalid value "loud" for flag -log-level: want debug, info, warn or error`},
+		{"a level between two", served(), map[string]string{"OOOI_LOG_LEVEL": "info+1"}, "for $OOOI_LOG_LEVEL: want debug"},
+		{"an argument too many", served("y"), nil, `unexpected argument "y"`},
+		{"an unknown flag", []string{"--nope"}, nil, "flag provided but not defined: -nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var said bytes.Buffer
-			_, code := ParseOptions(c.args, env(nil), io.Discard, &said)
+			_, code := ParseOptions(c.args, env(c.env), io.Discard, &said)
 			require.Equal(t, misused, code)
 			require.Contains(t, said.String(), c.want)
+			require.Equal(t, 1, strings.Count(said.String(), "\n"), "one line")
 		})
+	}
+}
+
+func TestOptionsThatCanBe(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+	}{
+		{"a hub by address", []string{"--hub", "192.0.2.9:8443", "--child", "ns/n"}, nil},
+		{"a hub by IPv6 address", []string{"--hub", "[2001:db8::9]:8443", "--child", "ns/n"}, nil},
+		{"a hub by a name with its final dot", []string{"--hub", "hub.example.com.:8443", "--child", "ns/a.b"}, nil},
+		{"a listener on any address", []string{"--snapshot", "x", "--listen", ":9091"}, nil},
+		{"a listener on any port", []string{"--snapshot", "x", "--listen", "127.0.0.1:0"}, nil},
+		{"a level in capitals", []string{"--snapshot", "x", "--log-level", "WARN"}, nil},
+		{"a flag beats a variable that is wrong", []string{"--snapshot", "x", "--fence", "off"}, map[string]string{"OOOI_FENCE": "maybe"}},
+		{"empty variables are none", []string{"--snapshot", "x"}, map[string]string{
+			"OOOI_HUB": "", "OOOI_CHILD": "", "OOOI_LISTEN": "", "OOOI_LEASE": "", "OOOI_FENCE": "", "OOOI_LOG_LEVEL": "", "POD_IP": "",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var said bytes.Buffer
+			_, code := ParseOptions(c.args, env(c.env), io.Discard, &said)
+			require.Equal(t, -1, code, said.String())
+		})
+	}
+}
+
+func TestMachinesThatAreNowhereAreAnErrorAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, objects := range []string{filepath.Join(dir, "none"), file} {
+		_, err := New(Options{Snapshot: "x", Objects: objects}, slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, "--objects")
+		require.ErrorContains(t, err, objects)
 	}
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -33,18 +32,18 @@ func parse(fs *flag.FlagSet, args []string, usage string, stdout, stderr io.Writ
 		fmt.Fprintf(fs.Output(), "usage: %s\n", usage)
 		fs.PrintDefaults()
 	}
-	var said bytes.Buffer
-	fs.SetOutput(&said)
+	fs.SetOutput(io.Discard)
 	err := fs.Parse(args)
-	to, code := stderr, misused
 	switch {
 	case err == nil:
 		return good, false
 	case errors.Is(err, flag.ErrHelp):
-		to, code = stdout, good
+		fs.SetOutput(stdout)
+		fs.Usage()
+		return good, true
 	}
-	_, _ = said.WriteTo(to) // there is nobody else to tell
-	return code, true
+	fmt.Fprintf(stderr, "%v (see --help)\n", err)
+	return misused, true
 }
 
 // Check says whether a snapshot can be served as it is, and names every field

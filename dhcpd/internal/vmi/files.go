@@ -37,6 +37,12 @@ type Files struct {
 	Log *slog.Logger
 }
 
+// Check says whether there is such a directory.
+func (f Files) Check() error {
+	_, err := f.paths()
+	return err
+}
+
 // Run calls set with an index of the directory's machines now and whenever the
 // files or the configuration change, until ctx ends.
 func (f Files) Run(ctx context.Context, configs <-chan *config.Config, set func(*Index)) error {
@@ -49,6 +55,7 @@ func (r *reader) run(ctx context.Context, ticks <-chan time.Time, configs <-chan
 	var cfg *config.Config
 	const never = "never"
 	last := never
+	known := build(nil, nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,10 +77,11 @@ func (r *reader) run(ctx context.Context, ticks <-chan time.Time, configs <-chan
 		last = mark
 		x, err := r.index(cfg)
 		if err != nil {
-			last = failed(err)
-			r.Log.Error("virtual machines cannot be read", "err", err)
-			continue
+			last, r.shut = failed(err), nil
+			r.Log.Error("virtual machines cannot be read; what is known counts", "err", err)
+			x = known.without(err)
 		}
+		known = x
 		set(x)
 	}
 }

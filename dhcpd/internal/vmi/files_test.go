@@ -134,3 +134,44 @@ func TestAFileThatHealsIsReadAgain(t *testing.T) {
 	require.Len(t, got[2].VMs(mac(1)), 1)
 	require.Equal(t, 2, strings.Count(out.String(), "level=ERROR"), out.String())
 }
+
+// behaviour C3, hazard 5: a directory that goes away takes no machine with it, is
+// named, and is read again when it is back.
+func TestADirectoryThatGoesAwayKeepsWhatWasKnown(t *testing.T) {
+	cfg := fixture()
+	cfg.Namespaces = []string{"ns"}
+	dir := filepath.Join(t.TempDir(), "machines")
+	require.ErrorContains(t, Files{Dir: dir}.Check(), dir)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, Files{Dir: dir}.Check())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(vmi("ns", "multus: {networkName: default/vlan100}", "")), 0o600))
+	var out bytes.Buffer
+	r := newReader(Files{Dir: dir, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	ctx, cancel := context.WithCancel(t.Context())
+	ticks, configs, done := make(chan time.Time), make(chan *config.Config), make(chan error)
+	var got []*Index
+	go func() { done <- r.run(ctx, ticks, configs, func(x *Index) { got = append(got, x) }) }()
+	turn := func() {
+		for range 3 { // with the third taken, the second is done with
+			ticks <- time.Time{}
+		}
+	}
+	configs <- cfg
+	turn()
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	turn()
+	require.NoError(t, os.Rename(dir+".away", dir))
+	turn()
+	cancel()
+	require.NoError(t, <-done)
+	require.Len(t, got, 3, "told only when something has changed")
+	for i, x := range got {
+		require.Len(t, x.VMs(mac(1)), 1, "reading %d", i)
+		require.Equal(t, lease.Gone, x.Exists(lease.VM{Namespace: "ns", Name: "other"}), "reading %d", i)
+	}
+	require.Empty(t, got[0].Unreadable())
+	require.Len(t, got[1].Unreadable(), 1)
+	require.Contains(t, got[1].Unreadable()[0], dir)
+	require.Empty(t, got[2].Unreadable())
+	require.Equal(t, 1, strings.Count(out.String(), "level=ERROR"), out.String())
+}

@@ -54,6 +54,13 @@ type Index struct {
 
 var _ lease.Directory = (*Index)(nil)
 
+// without is the index as it was before err kept everything from being read.
+func (x *Index) without(err error) *Index {
+	y := *x
+	y.unreadable = []string{err.Error()}
+	return &y
+}
+
 // VMs lists the interfaces with this hardware address: of machines that run first,
 // then the oldest.
 func (x *Index) VMs(m lease.MAC) []lease.VM { return x.vms[m] }
