@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "routes":
 		err = app.Routes(args[1:], stdout, stderr)
 	case "--version", "-version", "version":
-		fmt.Fprintf(stdout, "xds-manager %s %s\n", version, agent.Contract)
+		fmt.Fprintf(stdout, "xds-manager %s contract %s\n", version, agent.Contract)
 	case "--help", "-h", "help":
 		fmt.Fprint(stdout, usage)
 	default:

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/xds-manager/internal/agent"
 )
 
 const good = "../../internal/translate/testdata/two-attachments/in.json"
@@ -53,9 +55,11 @@ func TestTheExitStatusSaysWhoseFaultItIs(t *testing.T) {
 		{"a name and no port", []string{"routes", "--snapshot", good, "--sni", "foo"}, 2, "", "routes: --sni is of one connection and needs --port (see --help)"},
 		{"no file to check", []string{"check"}, 2, "", "check: want one FILE, got 0 arguments (see --help)"},
 		{"a flag that is none", []string{"check", "--nope", good}, 2, "", "-nope"},
+		{"an address of the pod side that is none", []string{"check", "--pod-ip", "2001:db8::1", good}, 2, "", `invalid value "2001:db8::1" for flag -pod-ip: want the IPv4 address`},
+		{"a hub without a port", []string{"serve", "--hub", "foo"}, 2, "", `invalid value "foo" for flag -hub: want HOST:PORT`},
 		{"a source that is no address", []string{"routes", "--snapshot", good, "--port", "443", "--source", "x"}, 2, "", `"x" is no address`},
 		{"a port that is none", []string{"routes", "--snapshot", good, "--port", "70000", "--source", "192.0.2.9"}, 2, "", "70000"},
-		{"nothing to serve", []string{"serve"}, 2, "", "one of --snapshot and --hub"},
+		{"nothing to serve", []string{"serve"}, 2, "", "give --snapshot or --hub"},
 		{"an address too many", []string{"bootstrap", "--out", filepath.Join(dir, "b"), "x"}, 2, "", `unknown argument "x"`},
 		{"no command", nil, 2, "", "usage: xds-manager COMMAND"},
 		{"a command that is none", []string{"chek"}, 2, "", `unknown command "chek"`},
@@ -65,7 +69,7 @@ func TestTheExitStatusSaysWhoseFaultItIs(t *testing.T) {
 		{"help of bootstrap", []string{"bootstrap", "-h"}, 0, "-out", ""},
 		{"help of check", []string{"check", "--help"}, 0, "usage: xds-manager check", ""},
 		{"help of routes", []string{"routes", "--help"}, 0, "-sni", ""},
-		{"the version", []string{"--version"}, 0, "xds-manager v", ""},
+		{"the version", []string{"--version"}, 0, "xds-manager " + version + " contract " + agent.Contract + "\n", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -175,7 +175,6 @@ func start(t *testing.T, change func(*Options)) Options {
 		Logger: slog.New(slog.DiscardHandler), Module: "v0.1.0",
 	}
 	change(&o)
-	require.NoError(t, o.Validate())
 	a, err := New(t.Context(), o)
 	require.NoError(t, err)
 	o.Listen = a.Addr()

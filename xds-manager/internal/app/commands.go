@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -23,45 +24,45 @@ import (
 // whole or not at all.
 func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 	var o Options
-	fs := flag.NewFlagSet("bootstrap", flag.ContinueOnError)
-	out := fs.String("out", "/run/oooi/bootstrap.yaml", "file to write; Envoy reads none below /dev, /proc or /sys")
-	memory, _ := env("OOOI_ENVOY_MEMORY")
-	fs.StringVar(&memory, "envoy-memory", memory, "memory limit of Envoy's container in bytes; empty or 0 = none ($OOOI_ENVOY_MEMORY)")
-	o.bootFlags(fs, env)
-	if err := parse(fs, args, stdout, "bootstrap [flags]"); err != nil {
+	var out, memory string
+	f := newFlags("bootstrap")
+	f.StringVar(&out, "out", "/run/oooi/bootstrap.yaml", "`FILE` to write; Envoy reads none below /dev, /proc or /sys")
+	f.text(&memory, "envoy-memory", "OOOI_ENVOY_MEMORY", "", "memory limit of Envoy's container in `BYTES`; empty or 0 = none", byteCount)
+	o.bootFlags(f)
+	if err := parse(f.FlagSet, args, stdout, "bootstrap [flags]"); err != nil {
 		return err
 	}
-	if fs.NArg() > 0 {
-		return usage("bootstrap: unknown argument %q", fs.Arg(0))
+	if f.NArg() > 0 {
+		return usage("bootstrap: unknown argument %q", f.Arg(0))
+	}
+	if err := cmp.Or(f.environment(env), o.sockets()); err != nil {
+		return usage("bootstrap: %w", err)
 	}
 	c := bootstrap.Config{NodeID: o.NodeID(), XDSSocket: o.XDSSocket, AdminSocket: o.AdminSocket}
-	if memory != "" {
-		var err error
-		if c.Memory, err = strconv.ParseUint(memory, 10, 64); err != nil {
-			return usage("bootstrap: --envoy-memory %q is no number of bytes", memory)
-		}
-	}
+	c.Memory, _ = strconv.ParseUint(memory, 10, 64) // empty is none, and else it is a number
 	if o.PodIP != "" {
 		var err error
-		if c.PodIP, err = netip.ParseAddr(o.PodIP); err != nil {
-			return usage("bootstrap: --pod-ip %q is no address", o.PodIP)
-		}
+		c.PodIP = netip.MustParseAddr(o.PodIP)
 		if c.PodDevice, err = deviceOf(c.PodIP); err != nil {
 			return err
 		}
 	}
-	b, err := bootstrap.Encode(c, *out)
+	return writeBootstrap(c, out)
+}
+
+func writeBootstrap(c bootstrap.Config, out string) error {
+	b, err := bootstrap.Encode(c, out)
 	if err != nil {
 		return err
 	}
-	tmp := *out + ".new"
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+	tmp := out + ".new"
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return fmt.Errorf("writing bootstrap: %w", err)
 	}
 	if err := os.WriteFile(tmp, b, 0o644); err != nil {
 		return fmt.Errorf("writing bootstrap: %w", err)
 	}
-	if err := os.Rename(tmp, *out); err != nil {
+	if err := os.Rename(tmp, out); err != nil {
 		return fmt.Errorf("writing bootstrap: %w", err)
 	}
 	return nil
@@ -75,7 +76,8 @@ func WriteBootstrap(args []string, env Lookup, stdout io.Writer) error {
 func Check(args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
 	print := fs.Bool("print", false, "print Envoy's resources, each as a line of JSON; the summary goes to standard error then")
-	podIP := fs.String("pod-ip", "", "address of the pod side, as in serve; without it the VLAN side alone is made")
+	var podIP string
+	fs.Var(&text{p: &podIP, check: hostIPv4}, "pod-ip", "`IP` of the pod side, as in serve; without it the VLAN side alone is made")
 	if err := parse(fs, args, stdout, "check [--print] [--pod-ip IP] FILE"); err != nil {
 		return err
 	}
@@ -83,11 +85,8 @@ func Check(args []string, stdout, stderr io.Writer) error {
 		return usage("check: want one FILE, got %d arguments", fs.NArg())
 	}
 	env := translate.Env{}
-	if *podIP != "" {
-		var err error
-		if env.PodIP, err = netip.ParseAddr(*podIP); err != nil {
-			return usage("check: --pod-ip %q is no address", *podIP)
-		}
+	if podIP != "" {
+		env.PodIP = netip.MustParseAddr(podIP)
 	}
 	s, t, problems, err := load(fs.Arg(0))
 	if err != nil {

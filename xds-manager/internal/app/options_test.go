@@ -30,26 +30,95 @@ func TestAFlagBeatsTheEnvironment(t *testing.T) {
 }
 
 func TestWrongOptionsAreRefusedInWords(t *testing.T) {
+	served := func(args ...string) []string { return append([]string{"--snapshot", "f"}, args...) }
+	hubbed := func(args ...string) []string {
+		return append([]string{"--hub", "hub:8443", "--child", "ns/p"}, args...)
+	}
 	cases := []struct {
 		name string
 		args []string
 		env  map[string]string
 		want string
 	}{
-		{"nothing to serve", nil, nil, "one of --snapshot and --hub"},
+		{"nothing to serve", nil, nil, "nothing to serve: give --snapshot or --hub"},
 		{"a stream without a child", []string{"--hub", "hub:8443"}, nil, "--hub needs --child"},
-		{"a child without a namespace", []string{"--snapshot", "f", "--child", "p"}, nil, "NAMESPACE/NAME"},
-		{"a hub without a port", []string{"--hub", "hub", "--child", "ns/p"}, nil, "--hub"},
-		{"an IPv6 pod address", []string{"--snapshot", "f", "--pod-ip", "2001:db8::1"}, nil, "--pod-ip"},
-		{"a listen address without an address", []string{"--snapshot", "f", "--listen", ":9090"}, nil, "--listen"},
-		{"a fence that is neither", []string{"--snapshot", "f"}, map[string]string{"OOOI_FENCE": "auto"}, "--fence"},
-		{"an unreadable drain time", []string{"--snapshot", "f"}, map[string]string{"OOOI_DRAIN_TIME": "600"}, "--drain-time"},
-		{"an argument too many", []string{"--snapshot", "f", "x"}, nil, `unknown argument "x"`},
+		{"a stream without a CA", hubbed("--hub-ca", ""), nil, "--hub needs --hub-ca"},
+		{"a stream without a token", hubbed(), map[string]string{"OOOI_TOKEN": ""}, "--hub needs --token"},
+		{"a hub without a port", hubbed("--hub", "foo"), nil, `invalid value "foo" for flag -hub: want HOST:PORT`},
+		{"a hub's variable without a port", served(), map[string]string{"OOOI_HUB": "foo"}, `invalid value "foo" for $OOOI_HUB: want HOST:PORT`},
+		{"a hub that is a colon", hubbed("--hub", ":"), nil, `invalid value ":" for flag -hub`},
+		{"a hub without a host", hubbed("--hub", ":8443"), nil, "for flag -hub"},
+		{"a hub with a scheme", hubbed("--hub", "https://hub:8443"), nil, "for flag -hub"},
+		{"a hub on port 0", hubbed("--hub", "hub:0"), nil, "for flag -hub"},
+		{"a hub at an address that is none", hubbed("--hub", "192.0.2.300:8443"), nil, "for flag -hub"},
+		{"a child without a namespace", served("--child", "p"), nil, `invalid value "p" for flag -child: want NAMESPACE/NAME`},
+		{"a child with too much", served("--child", "a/b/c"), nil, "for flag -child"},
+		{"a child that no cluster has", served(), map[string]string{"OOOI_CHILD": "Ns/p"}, "for $OOOI_CHILD"},
+		{"an address of the pod that is none", served("--pod-ip", "x"), nil, `invalid value "x" for flag -pod-ip: want the IPv4 address`},
+		{"an IPv6 pod address", served("--pod-ip", "2001:db8::1"), nil, "for flag -pod-ip"},
+		{"nobody's address", served(), map[string]string{"POD_IP": "0.0.0.0"}, "for $POD_IP"},
+		{"a listen address that is none", served("--listen", "x"), nil, `invalid value "x" for flag -listen: want IP:PORT`},
+		{"a listen address without an address", served("--listen", ":9090"), nil, "for flag -listen"},
+		{"a fence that is neither", served(), map[string]string{"OOOI_FENCE": "auto"}, `invalid value "auto" for $OOOI_FENCE: want on or off`},
+		{"a drain time without its unit", served(), map[string]string{"OOOI_DRAIN_TIME": "600"}, `invalid value "600" for $OOOI_DRAIN_TIME: want a time from 1s to 24h`},
+		{"a drain time that Envoy cannot have", served("--drain-time", "10ms"), nil, `invalid value "10ms" for flag -drain-time`},
+		{"a drain time of days", served("--drain-time", "48h"), nil, "for flag -drain-time"},
+		{"a wait below zero", served("--drain-wait", "-1s"), nil, "for flag -drain-wait: want a time from 0s to 24h"},
+		{"a socket that is nowhere", served("--xds-socket", ""), nil, "--xds-socket must not be empty"},
+		{"a socket that Linux does not take", served("--admin-socket", "/"+strings.Repeat("x", 107)), nil, "want a path of at most 107 bytes"},
+		{"an argument too many", served("x"), nil, `unknown argument "x"`},
+		{"an unknown flag", []string{"--nope"}, nil, "-nope"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseOptions(c.args, envOf(c.env), io.Discard)
 			require.ErrorContains(t, err, c.want)
+			require.ErrorIs(t, err, ErrUsage)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+func TestOptionsThatCanBe(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+	}{
+		{"a hub by address", []string{"--hub", "192.0.2.9:8443", "--child", "ns/p"}, nil},
+		{"a hub by IPv6 address", []string{"--hub", "[2001:db8::9]:8443", "--child", "ns/p"}, nil},
+		{"no administration", []string{"--snapshot", "f"}, map[string]string{"OOOI_ADMIN_SOCKET": ""}},
+		{"a flag beats a variable that is wrong", []string{"--snapshot", "f", "--fence", "on"}, map[string]string{"OOOI_FENCE": "maybe"}},
+		{"empty variables are none", []string{"--snapshot", "f"}, map[string]string{
+			"OOOI_HUB": "", "OOOI_CHILD": "", "OOOI_LISTEN": "", "OOOI_FENCE": "", "POD_IP": "",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseOptions(c.args, envOf(c.env), io.Discard)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestABootstrapThatCannotBeIsNotWritten(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want string
+	}{
+		{"a child without a namespace", []string{"--child", "p"}, nil, `invalid value "p" for flag -child: want NAMESPACE/NAME`},
+		{"an IPv6 pod address", nil, map[string]string{"POD_IP": "2001:db8::1"}, "for $POD_IP"},
+		{"a memory limit with a unit", []string{"--envoy-memory", "1Gi"}, nil, `invalid value "1Gi" for flag -envoy-memory: want a number of bytes`},
+		{"a memory limit in megabytes", nil, map[string]string{"OOOI_ENVOY_MEMORY": "1024"}, `invalid value "1024" for $OOOI_ENVOY_MEMORY`},
+		{"no socket", []string{"--xds-socket", ""}, nil, "--xds-socket must not be empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "b.yaml")
+			err := WriteBootstrap(append([]string{"--out", path}, c.args...), envOf(c.env), io.Discard)
+			require.ErrorContains(t, err, c.want)
+			require.ErrorIs(t, err, ErrUsage)
+			require.NoFileExists(t, path)
 		})
 	}
 }
@@ -101,7 +170,6 @@ func TestTheBootstrapTakesEnvoysMemoryLimit(t *testing.T) {
 			require.Equal(t, c.want != "", strings.Contains(string(b), "fixed_heap"))
 		})
 	}
-	require.ErrorContains(t, WriteBootstrap([]string{"--out", path, "--envoy-memory", "1Gi"}, envOf(nil), io.Discard), "no number of bytes")
 }
 
 func TestCheckNamesEveryProblem(t *testing.T) {

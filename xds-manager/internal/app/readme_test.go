@@ -37,8 +37,8 @@ func found(text, pattern string) []string {
 // variable, and no other.
 func TestTheReadmeHasEveryFlag(t *testing.T) {
 	var o Options
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	o.Flags(fs, envOf(nil))
+	fs := newFlags("")
+	o.serveFlags(fs)
 	var want []string
 	fs.VisitAll(func(f *flag.Flag) {
 		variable := regexp.MustCompile(`\(\$(\w+)\)`).FindStringSubmatch(f.Usage)
