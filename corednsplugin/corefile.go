@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"slices"
+	"strconv"
 
 	"github.com/densityops/oooi/corednsplugin/internal/agent"
 	"github.com/densityops/oooi/corednsplugin/internal/snapshot"
@@ -25,6 +28,42 @@ const (
 	envStateDir = "OOOI_STATE_DIR"
 )
 
+// dnsPort is where a DNS server is found, unless it is told otherwise.
+const dnsPort = 53
+
+// The other variables that are looked at before anything starts.
+const (
+	envHub   = "OOOI_HUB"
+	envHubCA = "OOOI_HUB_CA"
+	envToken = "OOOI_TOKEN"
+	envChild = "OOOI_CHILD"
+	envFence = "OOOI_FENCE"
+)
+
+// CheckValue says what is wrong with the value of a variable; empty is none.
+func CheckValue(variable, value string) error {
+	check := map[string]func(string) error{
+		envHub: dialAddress, envChild: resource, envServerIP: hostIPv4, envPodIP: hostIPv4, envFence: onOrOff, envPort: portNumber,
+	}[variable]
+	if check == nil || value == "" {
+		return nil
+	}
+	return check(value)
+}
+
+// CheckEnvironment says what is missing for the built-in Corefile.
+func CheckEnvironment(get func(string) string) error {
+	switch hub, known := get(envHub) != "", get(envSnapshot) != "" || get(envStateDir) != ""; {
+	case !known && !hub:
+		return errors.New("nothing to serve: give --snapshot or --hub")
+	case !known && get(envServerIP) == "":
+		return errors.New("--hub needs --server-ip where there is neither --snapshot nor --state-dir: " + errServerIP.Error())
+	case !hub:
+		return nil
+	}
+	return needs("--hub", [][2]string{{"--child", get(envChild)}, {"--hub-ca", get(envHubCA)}, {"--token", get(envToken)}})
+}
+
 // errServerIP is returned where nothing names our address on the VLAN.
 var errServerIP = errors.New("neither OOOI_SERVER_IP nor a snapshot names the server's address")
 
@@ -32,7 +71,7 @@ var errServerIP = errors.New("neither OOOI_SERVER_IP nor a snapshot names the se
 // from the snapshot file, and loopback for the pod side of a plain daemon. What
 // is set already stays.
 func Environment(get func(string) string, set func(string, string) error) error {
-	defaults := map[string]string{envPort: "53", envPodIP: "127.0.0.1"}
+	defaults := map[string]string{envPort: strconv.Itoa(dnsPort), envPodIP: "127.0.0.1"}
 	if get(envServerIP) == "" {
 		// The kept copy counts too: a file that is broken must not keep a server
 		// down that has a good one.
@@ -81,14 +120,27 @@ func Check(file string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range c.Problems {
+	problems := snapshot.SortProblems(append(c.Problems, ownUpstreams(c)...))
+	for _, p := range problems {
 		if _, err := fmt.Fprintf(out, "%s: %s\n", p.Reason, p.Message); err != nil {
 			return err
 		}
 	}
-	if len(c.Problems) > 0 {
+	if len(problems) > 0 {
 		return fmt.Errorf("%s: not all of it can be served", file)
 	}
 	_, err = fmt.Fprintf(out, "%s: %d names, version %s\n", file, names(&c), c.Version)
 	return err
+}
+
+// ownUpstreams is what a server would find out when it starts: that it is its own
+// upstream. What the node's resolv.conf names is left to it.
+func ownUpstreams(c snapshot.Config) []snapshot.Problem {
+	named := c
+	named.Upstreams = slices.DeleteFunc(slices.Clone(c.Upstreams), func(u snapshot.Upstream) bool { return u.Node })
+	_, problems := resolvers(&named, nil, append([]netip.Addr{c.ServerIP}, c.Own...), dnsPort)
+	if len(named.Upstreams) < len(c.Upstreams) {
+		problems = slices.DeleteFunc(problems, func(p snapshot.Problem) bool { return p.Reason == ReasonNoUpstreams })
+	}
+	return problems
 }

@@ -86,6 +86,9 @@ func parse(c *caddy.Controller) (options, error) {
 			}
 		}
 	}
+	if opts.hub != "" {
+		return opts, needs("hub", [][2]string{{"child", opts.name}, {"hub_ca", opts.hubCA}, {"token", opts.token}})
+	}
 	return opts, nil
 }
 
@@ -130,7 +133,7 @@ var flagProperties = map[string]func(*options){
 
 var valueProperties = map[string]func(*options, string) error{
 	"snapshot":   text(func(o *options) *string { return &o.snapshot }),
-	"hub":        text(func(o *options) *string { return &o.hub }),
+	"hub":        checked(dialAddress, func(o *options) *string { return &o.hub }),
 	"hub_ca":     text(func(o *options) *string { return &o.hubCA }),
 	"token":      text(func(o *options) *string { return &o.token }),
 	"kubeconfig": text(func(o *options) *string { return &o.kubeconfig }),
@@ -139,20 +142,28 @@ var valueProperties = map[string]func(*options, string) error{
 	"vlan":       addr(func(o *options) *netip.Addr { return &o.vlan }),
 	"pod":        addr(func(o *options) *netip.Addr { return &o.pod }),
 	"child": func(o *options, v string) error {
-		ns, name, ok := strings.Cut(v, "/")
-		if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
-			return fmt.Errorf("%q is not NAMESPACE/NAME", v)
-		}
-		o.namespace, o.name = ns, name
-		return nil
+		o.namespace, o.name, _ = strings.Cut(v, "/")
+		return refused(v, resource(v))
 	},
 	"fence": func(o *options, v string) error {
-		if v != "on" && v != "off" {
-			return fmt.Errorf("%q is neither on nor off", v)
-		}
 		o.fence = v == "on"
-		return nil
+		return refused(v, onOrOff(v))
 	},
+}
+
+// refused is what is wrong with a value, in words that name it.
+func refused(v string, err error) error {
+	if err != nil {
+		return fmt.Errorf("invalid value %q: %w", v, err)
+	}
+	return nil
+}
+
+func checked(check func(string) error, field func(*options) *string) func(*options, string) error {
+	return func(o *options, v string) error {
+		*field(o) = v
+		return refused(v, check(v))
+	}
 }
 
 func text(field func(*options) *string) func(*options, string) error {
@@ -166,7 +177,7 @@ func addr(field func(*options) *netip.Addr) func(*options, string) error {
 	return func(o *options, v string) error {
 		a, err := netip.ParseAddr(v)
 		if err != nil {
-			return fmt.Errorf("%q is not an IP address", v)
+			return refused(v, errIP)
 		}
 		*field(o) = a.Unmap()
 		return nil

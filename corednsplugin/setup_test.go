@@ -50,10 +50,14 @@ func TestParse(t *testing.T) {
 		{"an unknown property", "oooi {\n zone x\n}", "unknown property 'zone'", nil},
 		{"two arguments", "oooi {\n snapshot a b\n}", "Wrong argument count", nil},
 		{"an argument to a switch", "oooi {\n announce yes\n}", "Wrong argument count", nil},
-		{"a child without a namespace", "oooi {\n child dns\n}", "is not NAMESPACE/NAME", nil},
-		{"a child with too much", "oooi {\n child a/b/c\n}", "is not NAMESPACE/NAME", nil},
-		{"a fence that is neither", "oooi {\n fence maybe\n}", "neither on nor off", nil},
-		{"an address that is none", "oooi {\n vlan eth0\n}", "is not an IP address", nil},
+		{"a child without a namespace", "oooi {\n child dns\n}", "want NAMESPACE/NAME", nil},
+		{"a child with too much", "oooi {\n child a/b/c\n}", "want NAMESPACE/NAME", nil},
+		{"a fence that is neither", "oooi {\n fence maybe\n}", `fence: invalid value "maybe": want on or off`, nil},
+		{"a hub without a port", "oooi {\n hub foo\n}", `hub: invalid value "foo": want HOST:PORT`, nil},
+		{"a hub without a child", "oooi {\n hub hub:8443\n hub_ca c\n token t\n}", "hub needs child", nil},
+		{"a hub without a CA", "oooi {\n hub hub:8443\n child a/b\n token t\n}", "hub needs hub_ca", nil},
+		{"a hub without a token", "oooi {\n hub hub:8443\n child a/b\n hub_ca c\n}", "hub needs token", nil},
+		{"an address that is none", "oooi {\n vlan eth0\n}", `vlan: invalid value "eth0": want an IP address`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, err := parse(caddy.NewTestController("dns", tc.in))

@@ -60,7 +60,12 @@ const (
 
 func main() {
 	for _, e := range environment {
-		flag.Func(e.flag, e.usage+" ($"+e.variable+")", func(v string) error { return os.Setenv(e.variable, v) })
+		flag.Func(e.flag, e.usage+" ($"+e.variable+")", func(v string) error {
+			if err := oooi.CheckValue(e.variable, v); err != nil {
+				return err
+			}
+			return os.Setenv(e.variable, v)
+		})
 	}
 	if code, done := command(os.Args[1:], os.Stdout, os.Stderr); done {
 		os.Exit(code)
@@ -102,14 +107,42 @@ func command(args []string, stdout, stderr io.Writer) (code int, done bool) {
 		flags.PrintDefaults()
 		return exitGood, true
 	case err != nil:
-		return misused(stderr, err.Error()), true
+		fmt.Fprintf(stderr, "%v (see --help)\n", err)
+		return exitUsage, true
 	case flags.NArg() > 0:
 		return misused(stderr, fmt.Sprintf("unknown argument %q", flags.Arg(0))), true
 	case flags.Lookup("version").Value.String() == "true":
-		fmt.Fprintf(stdout, "coredns %s, contract %s, CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
+		fmt.Fprintf(stdout, "coredns %s contract %s CoreDNS %s\n", oooi.Version, oooi.Contract, coremain.CoreVersion)
 		return exitGood, true
 	}
+	// Somebody else's Corefile knows what it needs.
+	if ours := flags.Lookup("conf").Value.String() == "" && flags.Lookup("plugins").Value.String() != "true"; ours {
+		if err := environmentIsGood(); err != nil {
+			fmt.Fprintf(stderr, "%v (see --help)\n", err)
+			return exitUsage, true
+		}
+	}
 	return exitGood, false
+}
+
+// environmentIsGood looks at what the built-in Corefile is filled with. A flag has
+// been looked at, and is in its variable.
+func environmentIsGood() error {
+	for _, name := range append([]string{"OOOI_DNS_PORT"}, variables()...) {
+		value := os.Getenv(name)
+		if err := oooi.CheckValue(name, value); err != nil {
+			return fmt.Errorf("invalid value %q for $%s: %w", value, name, err)
+		}
+	}
+	return oooi.CheckEnvironment(os.Getenv)
+}
+
+func variables() []string {
+	out := make([]string, len(environment))
+	for i, e := range environment {
+		out[i] = e.variable
+	}
+	return out
 }
 
 func check(args []string, stdout, stderr io.Writer) int {
