@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/densityops/oooi/operator/internal/app"
 )
 
 func TestTheExitCodeSaysWhoseFaultItIs(t *testing.T) {
@@ -15,12 +17,13 @@ func TestTheExitCodeSaysWhoseFaultItIs(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"help", []string{"--help"}, 0, "operator render -f", ""},
-		{"the version", []string{"--version"}, 0, "oooi-operator v", ""},
+		{"the version", []string{"--version"}, 0, app.VersionLine() + "\n", ""},
 		{"help of serve names the variables", []string{"serve", "--help"}, 0, "($OOOI_LEADER_ELECT)", ""},
 		{"also those of what is true or false", []string{"serve", "--help"}, 0, "($OOOI_ENABLE_OPENSHIFT)", ""},
 		{"help of render", []string{"render", "--help"}, 0, "-strict", ""},
 		{"a command that is none", []string{"bogus"}, 2, "", `unknown command "bogus"`},
 		{"a flag that is none", []string{"serve", "--colour"}, 2, "", "colour"},
+		{"a hub to render without a port", []string{"render", "--hub", "foo", "-f", "x"}, 2, "", `invalid value "foo" for flag -hub: want HOST:PORT`},
 		{"nothing to render", []string{"render"}, 2, "", "needs at least one -f FILE"},
 		{"a file that is gone", []string{"render", "-f", "gone.yaml"}, 1, "", "gone.yaml"},
 	} {

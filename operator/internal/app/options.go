@@ -7,7 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -95,63 +95,59 @@ func ParseOptions(args []string, lookup func(string) (string, bool), stdout, std
 
 func parseOptions(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) (Options, error) {
 	o := Options{Images: images.For(lookup)}
-	flags := flag.NewFlagSet("operator serve", flag.ContinueOnError)
-	// The help names each flag's variable.
-	text := func(p *string, name, env, fallback, usage string) {
-		if v, ok := lookup(env); ok && v != "" {
-			fallback = v
-		}
-		flags.StringVar(p, name, fallback, usage+" ($"+env+")")
-	}
-	text(&o.Namespace, "namespace", "POD_NAMESPACE", "oooi-system", "namespace that the operator runs in")
-	text(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig file; default the pod's own account")
-	boolean := boolFlags{flags: flags, lookup: lookup}
-	boolean.add(&o.OpenShift, "enable-openshift", "OOOI_ENABLE_OPENSHIFT", false, "bind SecurityContextConstraints to the pods")
-	text((*string)(&o.SCC), "scc", "OOOI_SCC", string(render.SCCReference), "reference or minimal")
-	text((*string)(&o.Fence), "fence", "OOOI_FENCE", string(workload.FenceAuto), "auto, on or off")
-	boolean.add(&o.LabelNamespaces, "label-namespaces", "OOOI_LABEL_NAMESPACES", true, "label the Infras' namespaces for the control planes' NetworkPolicy")
-	text(&o.HubBindAddress, "hub-bind-address", "OOOI_HUB_BIND_ADDRESS", ":8443", "where agents are served")
-	text(&o.HubAddress, "hub-address", "OOOI_HUB_ADDRESS", "", "what agents dial; default oooi-hub.<namespace>.svc:8443")
-	text(&o.MetricsBindAddress, "metrics-bind-address", "OOOI_METRICS_BIND_ADDRESS", ":8080", "where metrics are served, 0 = nowhere")
-	boolean.add(&o.MetricsSecure, "metrics-secure", "OOOI_METRICS_SECURE", true, "serve metrics by TLS to who may read them")
-	text(&o.HealthProbeBindAddress, "health-probe-bind-address", "OOOI_HEALTH_PROBE_BIND_ADDRESS", ":8081", "where probes are answered")
-	text((*string)(&o.LeaderElect), "leader-elect", "OOOI_LEADER_ELECT", string(LeaderLease), "lease, life or off")
+	f := newFlags("operator serve")
 	var level string
-	text(&level, "log-level", "OOOI_LOG_LEVEL", "info", "debug, info, warn or error")
-	if boolean.err != nil {
-		return o, boolean.err
-	}
-	if err := parse(flags, args, stdout); err != nil {
+	o.addFlags(f)
+	f.text(&level, "log-level", "OOOI_LOG_LEVEL", "info", "debug, info, warn or error", logLevel)
+	if err := parse(f.FlagSet, args, stdout); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	var logLevel slog.Level
-	if err := logLevel.UnmarshalText([]byte(level)); err != nil {
+	if err := f.environment(lookup); err != nil {
+		return o, err
+	}
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return o, fmt.Errorf("--log-level: %w", err)
 	}
-	o.Logger = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
+	o.Logger = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: least}))
 	o.setDefaults()
-	return o, o.Validate()
+	return o, nil
 }
 
-// boolFlags gives boolean flags a default from the environment.
-type boolFlags struct {
-	flags  *flag.FlagSet
-	lookup func(string) (string, bool)
-	err    error
+func (o *Options) addFlags(f flags) {
+	f.text(&o.Namespace, "namespace", "POD_NAMESPACE", "oooi-system", "namespace that the operator runs in", namespaceName)
+	f.text(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig file; default the pod's own account", nil)
+	f.truth(&o.OpenShift, "enable-openshift", "OOOI_ENABLE_OPENSHIFT", false, "bind SecurityContextConstraints to the pods")
+	f.text((*string)(&o.SCC), "scc", "OOOI_SCC", string(render.SCCReference), "reference or minimal", sccName)
+	f.text((*string)(&o.Fence), "fence", "OOOI_FENCE", string(workload.FenceAuto), "auto, on or off", fenceName)
+	f.truth(&o.LabelNamespaces, "label-namespaces", "OOOI_LABEL_NAMESPACES", true, "label the Infras' namespaces for the control planes' NetworkPolicy")
+	f.text(&o.HubBindAddress, "hub-bind-address", "OOOI_HUB_BIND_ADDRESS", ":8443", "where agents are served", listenAddress)
+	f.text(&o.HubAddress, "hub-address", "OOOI_HUB_ADDRESS", "", "what agents dial; default oooi-hub.<namespace>.svc:8443", dialOrNone)
+	f.text(&o.MetricsBindAddress, "metrics-bind-address", "OOOI_METRICS_BIND_ADDRESS", ":8080", "where metrics are served, 0 = nowhere", listenOrNot)
+	f.truth(&o.MetricsSecure, "metrics-secure", "OOOI_METRICS_SECURE", true, "serve metrics by TLS to who may read them")
+	f.text(&o.HealthProbeBindAddress, "health-probe-bind-address", "OOOI_HEALTH_PROBE_BIND_ADDRESS", ":8081", "where probes are answered, 0 = nowhere", listenOrNot)
+	f.text((*string)(&o.LeaderElect), "leader-elect", "OOOI_LEADER_ELECT", string(LeaderLease), "lease, life or off",
+		oneOf(string(LeaderLease), string(LeaderLife), string(LeaderOff)))
 }
 
-func (b *boolFlags) add(p *bool, name, env string, fallback bool, usage string) {
-	if v, ok := b.lookup(env); ok && v != "" {
-		parsed, err := strconv.ParseBool(v)
-		if err != nil && b.err == nil {
-			b.err = fmt.Errorf("%s: %q is neither true nor false", env, v)
-		}
-		fallback = parsed
+// What several commands take.
+var (
+	sccName   = oneOf(string(render.SCCReference), string(render.SCCMinimal))
+	fenceName = oneOf(string(workload.FenceAuto), string(workload.FenceOn), string(workload.FenceOff))
+	anyLevel  = oneOf("debug", "info", "warn", "error")
+)
+
+func logLevel(s string) error { return anyLevel(strings.ToLower(s)) }
+
+// dialOrNone takes nothing too, where there is a default.
+func dialOrNone(s string) error {
+	if s == "" {
+		return nil
 	}
-	b.flags.BoolVar(p, name, fallback, usage+" ($"+env+")")
+	return dialAddress(s)
 }
 
 func (o *Options) setDefaults() {
@@ -163,32 +159,5 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Validate says everything that is wrong with the options.
-func (o Options) Validate() error {
-	var errs []error
-	switch o.SCC {
-	case render.SCCReference, render.SCCMinimal:
-	default:
-		errs = append(errs, fmt.Errorf("--scc: %q is neither reference nor minimal", o.SCC))
-	}
-	switch o.Fence {
-	case workload.FenceAuto, workload.FenceOn, workload.FenceOff:
-	default:
-		errs = append(errs, fmt.Errorf("--fence: %q is none of auto, on, off", o.Fence))
-	}
-	switch o.LeaderElect {
-	case LeaderLease, LeaderLife, LeaderOff:
-	default:
-		errs = append(errs, fmt.Errorf("--leader-elect: %q is none of lease, life, off", o.LeaderElect))
-	}
-	if o.Namespace == "" {
-		errs = append(errs, errors.New("--namespace: must not be empty"))
-	}
-	if _, _, err := net.SplitHostPort(o.HubAddress); err != nil {
-		errs = append(errs, fmt.Errorf("--hub-address: %w", err))
-	}
-	return errors.Join(errs...)
-}
-
 // VersionLine is what --version prints.
-func VersionLine() string { return "oooi-operator " + Version + " contract " + agent.Contract }
+func VersionLine() string { return "operator " + Version + " contract " + agent.Contract }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -114,17 +115,18 @@ func parseRender(args []string, lookup func(string) (string, bool), stdout io.Wr
 	set.StringVar(&o.out, "o", "", "directory to write children.yaml, workloads.yaml, status.yaml and snapshots/ to; default standard output")
 	set.BoolVar(&o.strict, "strict", false, "fail when the plan refuses or warns of anything, or when there is nothing to plan; what it plans is written all the same")
 	set.BoolVar(&o.Render.OpenShift, "enable-openshift", false, "render SCC RoleBindings")
-	scc := set.String("scc", string(render.SCCReference), "reference or minimal")
-	fence := set.String("fence", string(offline.FenceAuto), "auto, on or off")
-	set.StringVar(&o.Render.Hub, "hub", "oooi-hub.oooi-system.svc:8443", "address of the operator's gRPC server")
-	set.StringVar(&o.Render.HubIP, "hub-ip", "", "ClusterIP of the hub's Service")
+	o.Render.SCC, o.Fence, o.Render.Hub = render.SCCReference, offline.FenceAuto, "oooi-hub.oooi-system.svc:8443"
+	set.Var(&text{(*string)(&o.Render.SCC), sccName}, "scc", "reference or minimal")
+	set.Var(&text{(*string)(&o.Fence), fenceName}, "fence", "auto, on or off")
+	set.Var(&text{&o.Render.Hub, dialAddress}, "hub", "address of the operator's gRPC server, `HOST:PORT`")
+	set.Var(&text{&o.Render.HubIP, ipv4OrNone}, "hub-ip", "ClusterIP of the hub's Service")
 	set.StringVar(&o.hubCA, "hub-ca", "", "PEM bundle of the hub's CA")
 	now := set.String("now", "", "time of the plan, RFC 3339; default the clock's")
 	if err := parse(set, args, stdout); err != nil {
 		return o, err
 	}
 	o.files = append(o.files, set.Args()...)
-	o.Render.SCC, o.Fence, o.Render.Images = render.SCC(*scc), offline.Fence(*fence), images.For(lookup)
+	o.Render.Images = images.For(lookup)
 	return o, o.complete(*now)
 }
 
@@ -133,17 +135,11 @@ func (o *renderOptions) complete(now string) error {
 	if len(o.files) == 0 {
 		return errors.New("render needs at least one -f FILE")
 	}
-	if o.Render.SCC != render.SCCReference && o.Render.SCC != render.SCCMinimal {
-		return fmt.Errorf("--scc %q must be reference or minimal", o.Render.SCC)
-	}
-	if !slices.Contains([]offline.Fence{offline.FenceAuto, offline.FenceOn, offline.FenceOff}, o.Fence) {
-		return fmt.Errorf("--fence %q must be auto, on or off", o.Fence)
-	}
 	o.Now = time.Now()
 	if now != "" {
 		at, err := time.Parse(time.RFC3339, now)
 		if err != nil {
-			return fmt.Errorf("reading --now: %w", err)
+			return fmt.Errorf("invalid value %q for flag -now: want a time as in RFC 3339, such as 2026-01-31T12:00:00Z", now)
 		}
 		o.Now = at
 	}
@@ -152,9 +148,19 @@ func (o *renderOptions) complete(now string) error {
 		if err != nil {
 			return fmt.Errorf("reading --hub-ca: %w", err)
 		}
+		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			return fmt.Errorf("reading --hub-ca: %s holds no certificate (PEM)", o.hubCA)
+		}
 		o.Render.HubCA = pem
 	}
 	return nil
+}
+
+func ipv4OrNone(s string) error {
+	if s == "" {
+		return nil
+	}
+	return hostIPv4(s)
 }
 
 // readPath reads a file, or every YAML and JSON file below a directory.
