@@ -149,6 +149,15 @@ func TestAttachmentsThatCollide(t *testing.T) {
 			map[string]string{},
 		},
 		{
+			"one of an Infra that may not move to this network, and still serves, is one",
+			plan.Inputs{
+				Infra:       vlan(),
+				Siblings:    []plan.Infra{stillOn("198.51.100.0/24", elsewhere("other", "vlan100", "192.0.2"))},
+				Attachments: []plan.Attachment{cluster("a", 0), cluster("b", 1, domain("a"), of("other"))},
+			},
+			map[string]string{"a": "DuplicateHostname"},
+		},
+		{
 			"an attachment of an Infra that may not have the network counts against nobody",
 			plan.Inputs{
 				Infra: vlan(), Siblings: []plan.Infra{elsewhere("other", "vlan100", "192.0.2")},
@@ -217,6 +226,12 @@ func elsewhere(name, nad, net string, change ...func(*v1alpha1.InfraSpec)) plan.
 		}
 	})
 	i.Name, i.UID, i.Created = name, "uid-"+name, day(5)
+	return i
+}
+
+// stillOn has another CIDR in force than the one that it asks for.
+func stillOn(cidr v1alpha1.IPv4CIDR, i plan.Infra) plan.Infra {
+	i.Network = &v1alpha1.NetworkInForce{CIDR: cidr}
 	return i
 }
 

@@ -123,6 +123,36 @@ func TestInternalProxyService(t *testing.T) {
 	}
 }
 
+// behaviour D9: our own Service, which is made from this very plan, is no fault while it
+// has no address yet; without a proxy it never will have one.
+func TestOurOwnProxyServiceIsMadeFromThePlan(t *testing.T) {
+	t.Parallel()
+	off := false
+	for _, tt := range []struct {
+		name   string
+		change func(*v1alpha1.InfraProxy)
+		want   bool
+	}{
+		{"a proxy that is made", func(*v1alpha1.InfraProxy) {}, false},
+		{"a proxy that is switched off", func(p *v1alpha1.InfraProxy) { p.Enabled = &off }, true},
+		{"a proxy that cannot be made", func(p *v1alpha1.InfraProxy) { p.ServerIP = "" }, true},
+		{"another Infra's", func(p *v1alpha1.InfraProxy) { p.InternalProxyService = "other-proxy" }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plan.For(plan.Inputs{Infra: vlan(func(s *v1alpha1.InfraSpec) {
+				s.InfraComponents.Proxy.InternalProxyService = "tenant-vlan100-proxy"
+				tt.change(&s.InfraComponents.Proxy)
+			})})
+			unresolved := false
+			for _, problem := range p.Problems {
+				unresolved = unresolved || problem.Reason.Reason == v1alpha1.ReasonInternalProxyServiceUnresolved
+			}
+			require.Equal(t, tt.want, unresolved)
+		})
+	}
+}
+
 // behaviours E1, E2, E3; hazards 26, 27, 170; case C43.
 func TestRoutesOfOneCluster(t *testing.T) {
 	t.Parallel()
