@@ -19,6 +19,8 @@ type candidate struct {
 	domain string
 	// own: it names the Infra that is planned.
 	own bool
+	// policy of its Infra.
+	policy v1alpha1.ConflictPolicy
 	// record of it in its Infra's status.
 	record v1alpha1.AttachmentInForce
 	rank   rank
@@ -45,10 +47,10 @@ func (c *candidate) refuse(reason, format string, args ...any) {
 // candidates are the attachments of every Infra, sorted, without those that are
 // being deleted.
 func candidates(in Inputs) []*candidate {
-	known := map[Key]bool{}
+	policies := map[Key]v1alpha1.ConflictPolicy{}
 	records := map[Key]v1alpha1.AttachmentInForce{}
 	for _, i := range append([]Infra{in.Infra}, in.Siblings...) {
-		known[i.Key] = true
+		policies[i.Key] = i.Spec.ConflictPolicy
 		for _, r := range i.InForce {
 			records[Key{i.String(), string(r.Attachment)}] = r
 		}
@@ -56,10 +58,11 @@ func candidates(in Inputs) []*candidate {
 	var out []*candidate
 	for _, a := range in.Attachments {
 		key := Key{a.Namespace, string(a.Spec.InfraRef.Name)}
-		if !known[key] || a.Deleting {
+		policy, known := policies[key]
+		if !known || a.Deleting {
 			continue
 		}
-		c := &candidate{Attachment: a, infra: key, own: key == in.Infra.Key, domain: Domain(a.Spec.DNS)}
+		c := &candidate{Attachment: a, infra: key, own: key == in.Infra.Key, policy: policy, domain: Domain(a.Spec.DNS)}
 		c.record = records[Key{key.String(), a.Name}]
 		c.rank = rank{inForce: c.record.HostedClusterUID != "" && c.record.HostedClusterUID == a.HostedClusterUID, created: a.Created, name: a.Key}
 		out = append(out, c)
@@ -190,24 +193,48 @@ func collisions(all []*candidate, near func(Key) bool) []collision {
 	return out
 }
 
-// settle excludes what collides, by the Infra's policy (behaviour F4). Between
-// namespaces it is always the one in force that stays: who may write in another
-// one has no say over what is served here.
-func settle(found []collision, policy v1alpha1.ConflictPolicy) {
+// settle excludes what collides (behaviour F4): within a namespace by the Infra's
+// policy, whatever is elsewhere, and between namespaces whatever is not in force
+// first. Who may write in another one has no say over what is served here, neither
+// by coming nor by going; and what a policy has excluded is not free for others.
+func settle(found []collision) {
 	for _, g := range found {
-		losers := g.members
-		if policy == v1alpha1.ConflictPolicyKeepOldest || g.amongStrangers() {
-			losers = g.losers()
-		}
-		for _, c := range losers {
+		for _, c := range append(g.barred(), g.losers()...) {
 			c.refuse(g.reason, "%s", g)
 		}
 	}
 }
 
-// amongStrangers: its members lie in more than one namespace.
-func (g collision) amongStrangers() bool {
-	return slices.ContainsFunc(g.members, func(c *candidate) bool { return c.Namespace != g.members[0].Namespace })
+// barred are the members that ExcludeAll excludes: those that collide, directly or
+// through others, within their own namespace.
+func (g collision) barred() []*candidate {
+	namespaces := map[string][]*candidate{}
+	for _, m := range g.members {
+		namespaces[m.Namespace] = append(namespaces[m.Namespace], m)
+	}
+	var out []*candidate
+	for _, members := range namespaces {
+		for _, group := range groups(len(members), g.pairs(members)) {
+			for _, i := range group {
+				if members[i].policy != v1alpha1.ConflictPolicyKeepOldest {
+					out = append(out, members[i])
+				}
+			}
+		}
+	}
+	return out
+}
+
+// pairs joins those of the members that collide.
+func (g collision) pairs(members []*candidate) func(join func(a, b int)) {
+	values := make([]string, len(members))
+	if g.reason == v1alpha1.ReasonDuplicateHostedCluster {
+		return equalPairs(values) // one HostedCluster is the group
+	}
+	for i, m := range members {
+		values[i] = m.domain
+	}
+	return domainPairs(values)
 }
 
 // losers are the members that collide with one that is in force or older.

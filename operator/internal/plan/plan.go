@@ -82,7 +82,7 @@ func For(in Inputs) Plan {
 	}
 	limit(all)
 	found := collisions(all, w.near)
-	settle(found, in.Infra.Spec.ConflictPolicy)
+	settle(found)
 	local := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool { return !w.near(c.infra) })
 	leaving := leavingRanges(in, w.near)
 	judgeApps(local, w.own, leaving)
