@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,8 +44,14 @@ func TestAnAPIServerWithoutTheRules(t *testing.T) {
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	require.NoError(t, bare.Client.List(t.Context(), &crds))
 	for i := range crds.Items {
-		withoutRules(crds.Items[i].Object)
-		require.NoError(t, bare.Client.Update(t.Context(), &crds.Items[i]))
+		crd := &crds.Items[i]
+		testenv.Eventually(t, patience, func() error { // the API server writes to it too
+			if err := bare.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+				return err
+			}
+			withoutRules(crd.Object)
+			return bare.Client.Update(t.Context(), crd)
+		})
 	}
 	require.NoError(t, bare.Install(t.Context(), testenv.Multus))
 	bare.Operator(t, testenv.DefaultOptions())
@@ -90,20 +97,23 @@ func TestAnAPIServerWithoutTheRules(t *testing.T) {
 	gone(&v1alpha1.DNSServer{}, "vlan-dns")
 
 	dns := &v1alpha1.DNSServer{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "alone"}}
+	moves := func(serverIP string) {
+		t.Helper()
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"networkConfig":{"serverIP":%q}}}`, serverIP))
+		require.NoError(t, bare.Client.Patch(t.Context(), dns, patch))
+	}
 	dns.Spec.NetworkConfig = v1alpha1.DNSNetworkConfig{CIDR: "198.51.100.0/24", ServerIP: "192.0.2.3"}
 	stores(dns)
 	says = ready(dns, metav1.ConditionFalse, v1alpha1.ReasonInvalidConfiguration).Message
 	require.Contains(t, says, "192.0.2.3")
 	gone(&appsv1.Deployment{}, render.WorkloadName("alone", render.ComponentDNS))
 
-	dns.Spec.NetworkConfig.ServerIP = "198.51.100.3"
-	require.NoError(t, bare.Client.Update(t.Context(), dns))
+	moves("198.51.100.3")
 	ready(dns, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: render.WorkloadName("alone", render.ComponentDNS)}}
 	require.NoError(t, bare.Client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
 	template := deployment.Spec.Template
-	dns.Spec.NetworkConfig.ServerIP = "198.51.100.255"
-	require.NoError(t, bare.Client.Update(t.Context(), dns))
+	moves("198.51.100.255")
 	ready(dns, metav1.ConditionFalse, v1alpha1.ReasonInvalidConfiguration)
 	require.NoError(t, bare.Client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
 	require.Equal(t, template, deployment.Spec.Template, "what runs stays as it is")
