@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/app"
 	"github.com/densityops/oooi/operator/internal/testenv"
 )
 
@@ -63,46 +64,23 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 // for two minutes, and where it answers nothing stays in the hosted cluster.
 func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
-	require.NoError(t, env.Install(t.Context(), append(testenv.All(), testenv.HostedOLM, testenv.MetalLB)...))
 	var controlPlanes []string
 	for i := range orders {
 		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-apps%d", 70+i, i))
 	}
-	hosts := newTenants(t, env, controlPlanes...)
-	worker(t)
-	env.Must(t, testenv.NamespaceObject("openshift-ingress"), testenv.NamespaceObject("metallb-system"), metalLB("metallb-system"))
-	options := testenv.DefaultOptions()
-	options.DialHosted = hosts.dial
+	hosts, options := appsOn(t, controlPlanes...)
 	env.Operator(t, options)
 	for i, order := range orders {
 		dead := i%2 == 1
 		t.Run(fmt.Sprintf("%s, refusing %t", strings.Join(order, " then "), dead), func(t *testing.T) {
 			t.Parallel()
-			w := build(t, 70+i, fmt.Sprintf("apps%d", i))
-			a := w.attachments[0]
-			env.Must(t, hosts.secret(t, controlPlanes[i]))
-			merge(t, a, fmt.Sprintf(`{"spec":{"appsIngress":{"enabled":true,"metallb":{"addressPoolName":%q,"ipAddressPoolRange":"192.0.%d.200-192.0.%d.209"},"service":{"name":%q}}}}`,
-				a.Name, 70+i, 70+i, "ingress-"+a.Name))
-			var applied []v1alpha1.AppliedObject
-			testenv.Eventually(t, 2*patience, func() error {
-				if st := get(t, a).Status.AppsIngressStatus; st != nil {
-					applied = st.Applied
-				}
-				if !slices.ContainsFunc(applied, func(o v1alpha1.AppliedObject) bool { return o.Kind == "Service" }) {
-					return fmt.Errorf("the hosted cluster has %v: %+v", applied, a.Status.AppsIngressStatus)
-				}
-				return nil
-			})
+			w, applied := withApps(t, hosts, 70+i, fmt.Sprintf("apps%d", i))
 			if dead {
 				hosts.kill(controlPlanes[i])
 			}
 			removed(t, w, order)
 			for _, o := range applied {
-				u := &unstructured.Unstructured{}
-				u.SetAPIVersion(o.APIVersion)
-				u.SetKind(o.Kind)
-				u.SetNamespace(o.Namespace)
-				u.SetName(o.Name)
+				u := inHosted(o)
 				// A HostedCluster that is gone took its objects with it.
 				if !dead && order[0] != "hostedcluster" {
 					testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), u) })
@@ -111,6 +89,53 @@ func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// appsOn is a hub with what *.apps need in the hosted clusters, and how an operator
+// reaches them.
+func appsOn(t *testing.T, controlPlanes ...string) (*tenants, app.Options) {
+	t.Helper()
+	require.NoError(t, env.Install(t.Context(), append(testenv.All(), testenv.HostedOLM, testenv.MetalLB)...))
+	hosts := newTenants(t, env, controlPlanes...)
+	worker(t)
+	for _, o := range []client.Object{testenv.NamespaceObject("openshift-ingress"), testenv.NamespaceObject("metallb-system"), metalLB("metallb-system")} {
+		require.NoError(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), o)))
+	}
+	options := testenv.DefaultOptions()
+	options.DialHosted = hosts.dial
+	return hosts, options
+}
+
+// withApps is a world whose hosted cluster has *.apps on the VLAN, and what was
+// applied in it.
+func withApps(t *testing.T, hosts *tenants, third int, name string) (world, []v1alpha1.AppliedObject) {
+	t.Helper()
+	w := build(t, third, name)
+	a := w.attachments[0]
+	env.Must(t, hosts.secret(t, w.clusters[0].ControlPlane()))
+	merge(t, a, fmt.Sprintf(`{"spec":{"appsIngress":{"enabled":true,"metallb":{"addressPoolName":%q,"ipAddressPoolRange":"192.0.%d.200-192.0.%d.209"},"service":{"name":%q}}}}`,
+		a.Name, third, third, "ingress-"+a.Name))
+	var applied []v1alpha1.AppliedObject
+	testenv.Eventually(t, 2*patience, func() error {
+		if st := get(t, a).Status.AppsIngressStatus; st != nil {
+			applied = st.Applied
+		}
+		if !slices.ContainsFunc(applied, func(o v1alpha1.AppliedObject) bool { return o.Kind == "Service" }) {
+			return fmt.Errorf("the hosted cluster has %v: %+v", applied, a.Status.AppsIngressStatus)
+		}
+		return nil
+	})
+	return w, applied
+}
+
+// inHosted is an object that was applied in a hosted cluster.
+func inHosted(o v1alpha1.AppliedObject) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(o.APIVersion)
+	u.SetKind(o.Kind)
+	u.SetNamespace(o.Namespace)
+	u.SetName(o.Name)
+	return u
 }
 
 // removed takes the parts of a world away in an order, and requires that two minutes

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -41,6 +42,7 @@ type tenants struct {
 
 	mu   sync.Mutex
 	dead map[string]bool       // guarded by mu, by control-plane namespace
+	hung map[string]string     // guarded by mu, by control-plane namespace: what is dialled instead
 	open map[string][]net.Conn // guarded by mu, by control-plane namespace
 }
 
@@ -55,7 +57,7 @@ func newTenants(t *testing.T, e *testenv.Env, controlPlanes ...string) *tenants 
 		r.Out.Header.Del("Authorization")
 	}}
 	cert, ca := selfSigned(t, controlPlanes)
-	s := &tenants{server: httptest.NewUnstartedServer(http.Handler(proxy)), ca: ca, dead: map[string]bool{}, open: map[string][]net.Conn{}}
+	s := &tenants{server: httptest.NewUnstartedServer(http.Handler(proxy)), ca: ca, dead: map[string]bool{}, hung: map[string]string{}, open: map[string][]net.Conn{}}
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
@@ -90,6 +92,20 @@ func (s *tenants) kill(controlPlane string) {
 	delete(s.open, controlPlane)
 }
 
+// hang makes a hosted cluster's API server one that takes connections and says
+// nothing: the kernel takes them, and nobody reads. Those that are open end.
+func (s *tenants) hang(t *testing.T, controlPlane string) {
+	t.Helper()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, silent.Close()) })
+	s.kill(controlPlane)
+	s.mu.Lock()
+	s.hung[controlPlane] = silent.Addr().String()
+	s.mu.Unlock()
+	s.revive(controlPlane)
+}
+
 // revive undoes kill.
 func (s *tenants) revive(controlPlane string) {
 	s.mu.Lock()
@@ -101,7 +117,10 @@ func (s *tenants) revive(controlPlane string) {
 func (s *tenants) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, rest, _ := strings.Cut(address, ".")
 	controlPlane, _, _ := strings.Cut(rest, ".")
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+	s.mu.Lock()
+	to := cmp.Or(s.hung[controlPlane], s.server.Listener.Addr().String())
+	s.mu.Unlock()
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, to)
 	if err != nil {
 		return nil, err
 	}
