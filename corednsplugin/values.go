@@ -16,7 +16,7 @@ var (
 	errResource = errors.New("want NAMESPACE/NAME")
 	errIPv4     = errors.New("want the IPv4 address of one host, such as 192.0.2.9")
 	errIP       = errors.New("want an IP address")
-	errPort     = errors.New("want a port from 1 to 65535")
+	errPort     = errors.New("want a port from 0 to 65535")
 	errSwitch   = errors.New("want on or off")
 )
 
@@ -82,8 +82,9 @@ func needs(what string, others [][2]string) error {
 	return nil
 }
 
+// portNumber takes what can be listened on; 0 is any.
 func portNumber(s string) error {
-	if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+	if _, err := strconv.ParseUint(s, 10, 16); err != nil {
 		return errPort
 	}
 	return nil
