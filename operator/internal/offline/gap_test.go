@@ -25,7 +25,7 @@ func TestAGapInAMachinesAddressesChangesNothingForTheProxy(t *testing.T) {
 	text, err := os.ReadFile("testdata/one-cluster/in.yaml")
 	require.NoError(t, err)
 	var others []string
-	for _, document := range strings.SplitSeq(string(text), "---\n") {
+	for document := range strings.SplitSeq(string(text), "---\n") {
 		if !machineDocument.MatchString(document) {
 			others = append(others, document)
 		}
