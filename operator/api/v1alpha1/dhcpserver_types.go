@@ -10,8 +10,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dhcpserver,path=dhcpservers,categories=oooi
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="ServerIP",type=string,JSONPath=`.spec.networkConfig.serverIP`
 // +kubebuilder:printcolumn:name="Leases",type=string,JSONPath=`.status.agent.pool.activeOfTotal`
 // +kubebuilder:printcolumn:name="Free",type=integer,JSONPath=`.status.agent.pool.free`

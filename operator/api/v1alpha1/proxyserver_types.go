@@ -10,8 +10,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=proxy;proxies,path=proxyservers,categories=oooi
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="ServerIP",type=string,JSONPath=`.spec.networkConfig.serverIP`
 // +kubebuilder:printcolumn:name="Backends",type=integer,JSONPath=`.status.agent.backends`
 // +kubebuilder:printcolumn:name="Accepted version",type=string,JSONPath=`.status.agent.acceptedVersion`
