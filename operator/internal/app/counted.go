@@ -21,6 +21,9 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
+// WrappedRoundTripper lets client-go cancel a request.
+func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
+
 // resourceOf is the resource that a path of the API leads to, with its
 // subresource: "pods", "infras/status".
 func resourceOf(path string) string {

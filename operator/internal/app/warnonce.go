@@ -34,6 +34,9 @@ func (w warnOnce) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// WrappedRoundTripper lets client-go cancel a request.
+func (w warnOnce) WrappedRoundTripper() http.RoundTripper { return w.next }
+
 // isChild: the spec of a child, or its status.
 func isChild(resource string) bool {
 	switch resource, _, _ := strings.Cut(resource, "/"); resource {

@@ -155,6 +155,9 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
+// WrappedRoundTripper lets client-go cancel a request.
+func (g gate) WrappedRoundTripper() http.RoundTripper { return g.next }
+
 // Stores tells whether a request writes: a review is a question.
 func Stores(r *http.Request) bool {
 	switch r.Method {

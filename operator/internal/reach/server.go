@@ -231,6 +231,9 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// WrappedRoundTripper lets client-go cancel a request.
+func (h held) WrappedRoundTripper() http.RoundTripper { return h.next }
+
 // unasked tells whether an error says nothing about the API server: its
 // certificate is not believed, or the request was never sent.
 func unasked(err error) bool { return untrusted(err) || errors.Is(err, lead.ErrUnsure) }
