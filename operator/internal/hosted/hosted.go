@@ -1,13 +1,11 @@
 package hosted
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,12 +37,8 @@ const (
 	// greetTimeout is for how long one that is not known to answer is waited for:
 	// longer than it may take to refuse.
 	greetTimeout = 6 * time.Second
-	maxAnswer    = 8 << 20
-	// maxObjects bounds the objects in an answer, by their opening braces: an
-	// empty one of three bytes costs hundreds in memory.
-	maxObjects  = 100_000
-	clientQPS   = 20
-	clientBurst = 40
+	clientQPS    = 20
+	clientBurst  = 40
 )
 
 // Target is the API server of one hosted cluster.
@@ -52,6 +46,8 @@ type Target struct {
 	// Namespace of the control plane, and the Service and port in it.
 	Namespace, Service string
 	Port               uint16
+	// Tenant is whose it is: the namespace of its attachment.
+	Tenant string
 }
 
 func (t Target) serverName() string { return t.Service + "." + t.Namespace + ".svc" }
@@ -67,12 +63,17 @@ type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 // the management cluster that holds its kubeconfig.
 var ErrManagement = errors.New("the management cluster")
 
+// ErrNotAsked says that a hosted cluster was not asked: too many others are.
+var ErrNotAsked = errors.New("other hosted clusters are asked first")
+
 // Clients keeps a client for each hosted cluster until its Secret changes.
 type Clients struct {
 	secrets client.Reader
 	scheme  *runtime.Scheme
 	dial    Dialer
 	through func(http.RoundTripper) http.RoundTripper
+
+	long *longAnswers
 
 	mu    sync.Mutex
 	known map[Target]entry // guarded by mu
@@ -86,7 +87,7 @@ type entry struct {
 // New makes Clients. secrets reads single Secrets from the API server.
 func New(secrets client.Reader, scheme *runtime.Scheme, dial Dialer) *Clients {
 	return &Clients{
-		secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{},
+		secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{}, long: newLongAnswers(),
 		through: func(next http.RoundTripper) http.RoundTripper { return next },
 	}
 }
@@ -174,7 +175,9 @@ func (c *Clients) build(ctx context.Context, t Target, secret string, raw []byte
 	config.WarningHandler = rest.NoWarnings{}
 	// The environment's proxy is the management cluster's business.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return c.through(bounded{next}) })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return c.through(bounded{next: next, long: c.long, tenant: t.Tenant})
+	})
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, outcome.Invalid{
@@ -203,8 +206,8 @@ func (c *Clients) greet(ctx context.Context, config *rest.Config, t Target) erro
 		return nil
 	}
 	w := outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the hosted API server: " + err.Error(), After: 15 * time.Second}
-	if ctx.Err() != nil {
-		w.Message = "the hosted API server does not answer"
+	if ctx.Err() != nil || timedOut(err) {
+		w.Message = ErrSilent.Error()
 	}
 	return w
 }
@@ -228,39 +231,4 @@ func (c *Clients) handshake(ctx context.Context, config *rest.Config, t Target) 
 	return errors.Join(err, conn.Close())
 }
 
-var (
-	errRedirect = errors.New("the hosted API server redirects, which is not followed")
-	errTooLong  = errors.New("the hosted API server's answer is too long")
-)
-
-// bounded limits the length of an answer: a hosted API server is its tenant's.
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = &limited{body: resp.Body, left: maxAnswer, objects: maxObjects}
-	}
-	return resp, err
-}
-
-type limited struct {
-	body    io.ReadCloser
-	left    int64
-	objects int
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 || l.objects <= 0 {
-		return 0, errTooLong
-	}
-	if int64(len(p)) > l.left {
-		p = p[:l.left]
-	}
-	n, err := l.body.Read(p)
-	l.left -= int64(n)
-	l.objects -= bytes.Count(p[:n], []byte("{"))
-	return n, err
-}
-
-func (l *limited) Close() error { return l.body.Close() }
+var errRedirect = errors.New("the hosted API server redirects, which is not followed")

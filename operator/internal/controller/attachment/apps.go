@@ -2,12 +2,15 @@ package attachment
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
+	"github.com/densityops/oooi/operator/internal/hosted"
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
@@ -29,6 +32,9 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 			return stepResult{}
 		}
 		err := c.Apps.Remove(ctx, a)
+		if errors.Is(err, hosted.ErrNotAsked) {
+			return stepResult{after: retryNotAsked}
+		}
 		if err == nil {
 			a.Status.AppsIngressStatus = nil
 		}
@@ -43,14 +49,28 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 	return stepResult{enabled: true, err: err, after: after}
 }
 
+// appsAsBefore is what is known of *.apps before the hosted cluster is asked.
+func appsAsBefore(a *v1alpha1.InfraClusterAttachment) stepResult {
+	st := a.Status.AppsIngressStatus
+	if st == nil || !a.Spec.AppsIngress.Enabled {
+		return stepResult{enabled: a.Spec.AppsIngress.Enabled}
+	}
+	if st.Phase == v1alpha1.AppsPhaseReady {
+		return stepResult{enabled: true}
+	}
+	return stepResult{enabled: true, err: outcome.Waiting{Reason: st.Reason, Message: st.Message}}
+}
+
 // How long a hosted cluster holds up the deletion of its attachment: one that does
 // not answer may be back, one that answers and refuses will not change its mind.
-// Who takes as long as answersWithin has not answered. It is asked every retryAway.
+// Who takes as long as answersWithin has not answered. It is asked every retryAway,
+// or as soon as there is room.
 const (
 	releaseAfter   = 10 * time.Minute
 	releaseRefused = 70 * time.Second
 	answersWithin  = 5 * time.Second
 	retryAway      = 15 * time.Second
+	retryNotAsked  = 5 * time.Second
 )
 
 // leaveHostedCluster takes everything back, as far as that can be done: a
@@ -61,7 +81,7 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	if a.Status.AppsIngressStatus == nil {
 		return nil
 	}
-	t, limit := try{began: c.Clock()}, releaseAfter
+	t, limit, after := try{began: c.Clock()}, releaseAfter, retryAway
 	err := c.Apps.Remove(ctx, a)
 	if err == nil {
 		return nil
@@ -70,7 +90,14 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	if t.ended.Sub(t.began) < answersWithin {
 		limit = releaseRefused
 	}
-	spent := c.held.add(a.UID, t)
+	var spent time.Duration
+	message := err.Error()
+	if errors.Is(err, hosted.ErrNotAsked) {
+		// The next try counts what lies between, and says what is wrong.
+		after, message = retryNotAsked, lastWords(a)
+	} else {
+		spent = c.held.add(a.UID, t)
+	}
 	w, readErr := c.World.ForAttachment(ctx, a)
 	if readErr != nil {
 		return readErr
@@ -80,7 +107,16 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 		ctrl.LoggerFrom(ctx).Info("leaving objects of the apps ingress in the hosted cluster", "gone", gone, "err", err.Error())
 		return nil
 	}
-	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: err.Error(), After: retryAway}
+	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: message, After: after}
+}
+
+// lastWords are what holds up the deletion as far as it is known.
+func lastWords(a *v1alpha1.InfraClusterAttachment) string {
+	c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
+	if c != nil && c.Reason == v1alpha1.ReasonHostedClusterAccessFailed {
+		return c.Message
+	}
+	return "the hosted cluster was not asked yet"
 }
 
 // away is for how long the management cluster's API server was away so far.

@@ -43,7 +43,7 @@ type Controller struct {
 	Policies *policy.Policies
 	Apps     Apps
 	Gatherer *coalesce.Gatherer
-	Turns    Turns
+	Turns    *Turns
 	Clock    func() time.Time
 	// Away is for how long the management cluster's API server was away since the
 	// operator's start; may be nil.
@@ -51,7 +51,8 @@ type Controller struct {
 	// Events tells of conditions that have changed; may be nil.
 	Events func(before, after *v1alpha1.InfraClusterAttachment)
 
-	held heldUp
+	held    heldUp
+	wording wording
 }
 
 // pass is one reconcile.
@@ -100,6 +101,9 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 	c.tell(ctx, p)
 	policyErr := c.controlPlane(ctx, p)
 	p.external = c.external(ctx, p)
+	if err := c.writeEarly(ctx, p, before, policyErr); err != nil {
+		return outcome.Result(err)
+	}
 	p.apps = c.apps(ctx, p)
 	report(p, policyErr)
 	if p.awaitsWord() {
@@ -107,7 +111,7 @@ func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAtta
 			return outcome.Result(policyErr, p.external.err, p.again(), outcome.Waiting{Reason: v1alpha1.ReasonWaitingForInfra, After: left})
 		}
 	}
-	statusErr := c.statusWriter().Patch(ctx, before, a)
+	statusErr := c.write(ctx, before, a)
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, a)
 	}
@@ -126,6 +130,25 @@ func (c *Controller) tell(ctx context.Context, p *pass) {
 	if early.awaitsWord() {
 		c.World.Board().Post(ctx, early.attachment)
 	}
+}
+
+// writeEarly writes what the management cluster says while the hosted one, which was
+// slow before, is still to be asked. before is then as it is written.
+func (c *Controller) writeEarly(ctx context.Context, p *pass, before *v1alpha1.InfraClusterAttachment, policyErr error) error {
+	a := p.attachment
+	if a.Status.AppsIngressStatus == nil || !c.Turns.Slow(client.ObjectKeyFromObject(a)) {
+		return nil
+	}
+	p.apps = appsAsBefore(a)
+	report(p, policyErr)
+	if err := c.write(ctx, before, a); err != nil {
+		return err
+	}
+	if c.Events != nil {
+		c.Events(before, a)
+	}
+	a.DeepCopyInto(before)
+	return nil
 }
 
 // reachesIn: objects of the attachment are in the hosted cluster, or will be.
@@ -162,7 +185,8 @@ func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttach
 	if !controllerutil.ContainsFinalizer(a, Finalizer) {
 		return nil
 	}
-	if err := errors.Join(c.leaveHostedCluster(ctx, a), c.leaveControlPlane(ctx, a)); err != nil {
+	left := c.leaveControlPlane(ctx, a)
+	if err := errors.Join(c.leaveHostedCluster(ctx, a), left); err != nil {
 		return err
 	}
 	if err := finalizer.Set(ctx, c.Client, a, Finalizer, false); err != nil {
@@ -184,7 +208,7 @@ func (c *Controller) reportRelease(ctx context.Context, before, a *v1alpha1.Infr
 		}
 		meta.SetStatusCondition(&a.Status.Conditions, cond)
 	}
-	return c.statusWriter().Patch(ctx, before, a)
+	return c.write(ctx, before, a)
 }
 
 func (c *Controller) statusWriter() *status.Writer {

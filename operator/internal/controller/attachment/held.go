@@ -67,7 +67,7 @@ func (h *heldUp) forget(uid types.UID) {
 }
 
 // faultOfHosted: neither is it the management cluster that could not be read, nor
-// this replica that may not write.
+// this replica that may not write, nor the number of the others.
 func faultOfHosted(err error) bool {
-	return !errors.Is(err, hosted.ErrManagement) && !errors.Is(err, lead.ErrUnsure)
+	return !errors.Is(err, hosted.ErrManagement) && !errors.Is(err, lead.ErrUnsure) && !errors.Is(err, hosted.ErrNotAsked)
 }

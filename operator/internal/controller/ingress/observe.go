@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/internal/apps"
+	"github.com/densityops/oooi/operator/internal/hosted"
 )
 
 // The kinds of MetalLB that are needed.
@@ -63,7 +63,7 @@ func (o observer) observe(ctx context.Context) apps.Observed {
 		o.nodes, o.catalog, o.subscriptions, o.unpacks, o.installPlans, o.kinds, o.metalLBs, o.speaker, o.pools, o.service,
 	} {
 		if err := read(ctx, &seen); err != nil {
-			return apps.Observed{AccessProblem: words(err)}
+			return apps.Observed{AccessProblem: hosted.Words(err)}
 		}
 	}
 	return seen
@@ -288,7 +288,7 @@ func (o observer) service(ctx context.Context, seen *apps.Observed) error {
 	name := client.ObjectKey{Namespace: string(o.wanted.Spec.Service.Namespace), Name: string(o.wanted.Spec.Service.Name)}
 	if err := o.hosted.Get(ctx, name, s); err != nil {
 		if err = absent(err, "reading the ingress Service"); err != nil {
-			seen.ServiceProblem = words(err)
+			seen.ServiceProblem = hosted.Words(err)
 		}
 		return nil
 	}
@@ -336,13 +336,4 @@ func absent(err error, doing string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// words of an error: those of the API server, if it has answered.
-func words(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Message != "" {
-		return status.Status().Message
-	}
-	return err.Error()
 }

@@ -34,10 +34,12 @@ const patience = 30 * time.Second
 // maxHostname is the API's limit of what a hosted cluster may put into a status.
 const maxHostname = 253
 
-// How soon to go on after something was removed, and where nobody answers.
+// How soon to go on after something was removed, where nobody answers, and where
+// nobody was asked.
 const (
-	recheckRemoved = 2 * time.Second
-	recheckAway    = 15 * time.Second
+	recheckRemoved  = 2 * time.Second
+	recheckAway     = 15 * time.Second
+	recheckNotAsked = 5 * time.Second
 )
 
 // Step is the sub-step of the attachment controller.
@@ -46,7 +48,7 @@ type Step struct {
 	// hub reads single objects from the management cluster's API server.
 	hub   client.Reader
 	clock func() time.Time
-	aside func(func())
+	aside func(types.NamespacedName, func()) bool
 
 	mu       sync.Mutex
 	appliers map[hosted.Target]applier // guarded by mu
@@ -59,20 +61,21 @@ type applier struct {
 
 // New makes a Step.
 func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *Step {
-	return &Step{clients: clients, hub: hub, clock: clock, aside: func(f func()) { f() }, appliers: map[hosted.Target]applier{}}
+	return &Step{clients: clients, hub: hub, clock: clock, aside: always, appliers: map[hosted.Target]applier{}}
 }
 
-// Aside makes the Step look for a hosted cluster, which may take long although it is
-// nobody's turn, by what it is given here, and returns s. To be called before Ensure.
-func (s *Step) Aside(aside func(func())) *Step {
+func always(_ types.NamespacedName, f func()) bool {
+	f()
+	return true
+}
+
+// Aside makes the Step do by what it is given here whatever is sent to the hosted
+// cluster of an attachment: it may take long although it is nobody's turn. What
+// answers false has done nothing, and the Step comes again soon. It returns s. To be
+// called before Ensure.
+func (s *Step) Aside(aside func(types.NamespacedName, func()) bool) *Step {
 	s.aside = aside
 	return s
-}
-
-// client of a hosted cluster.
-func (s *Step) client(ctx context.Context, t hosted.Target) (c client.Client, err error) {
-	s.aside(func() { c, err = s.clients.For(ctx, t) })
-	return c, err
 }
 
 // Ensure brings the hosted cluster one step on, records
@@ -85,8 +88,8 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 		w.Refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
 	}
 	applied, d := w.Applied, apps.Judge(w, apps.Observed{})
-	if w.Refusal.Reason == "" {
-		applied, d = s.advance(ctx, w, f)
+	if w.Refusal.Reason == "" && !s.aside(client.ObjectKeyFromObject(a), func() { applied, d = s.advance(ctx, w, f, a.Namespace) }) {
+		return s.asBefore(a, w, d)
 	}
 	d.Message, d.After = outcome.Message(d.Message), spread(d.After)
 	if len(d.Endpoint.Hostname) > maxHostname {
@@ -99,21 +102,34 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	return 0, outcome.Waiting{Reason: d.Reason, Message: d.Message, After: d.After}
 }
 
+// asBefore leaves everything as it is known of a hosted cluster that was not asked.
+func (s *Step) asBefore(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, d apps.Decision) (time.Duration, error) {
+	if a.Status.AppsIngressStatus == nil {
+		d.Message = "the hosted cluster was not asked yet"
+		s.report(a, d, w.Applied)
+	}
+	st, after := a.Status.AppsIngressStatus, spread(recheckNotAsked)
+	if st.Phase == v1alpha1.AppsPhaseReady {
+		return after, nil
+	}
+	return 0, outcome.Waiting{Reason: st.Reason, Message: st.Message, After: after}
+}
+
 // spread takes up to a fifth off, so that not all hosted clusters are asked at one
 // moment after a start.
 func spread(after time.Duration) time.Duration { return after - rand.N(after/5+1) }
 
 // advance reads the hosted cluster and carries out what follows.
-func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment) ([]v1alpha1.AppliedObject, apps.Decision) {
+func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment, tenant string) ([]v1alpha1.AppliedObject, apps.Decision) {
 	unreachable := func(err error) ([]v1alpha1.AppliedObject, apps.Decision) {
 		_, message := outcome.Describe(err)
 		return w.Applied, apps.Judge(w, apps.Observed{AccessProblem: message})
 	}
-	t, ok := target(f.ControlPlaneNamespace, f.Observed.Services)
+	t, ok := target(tenant, f.ControlPlaneNamespace, f.Observed.Services)
 	if !ok {
 		return unreachable(errors.New("the API server's Service of the hosted cluster is not known"))
 	}
-	hostedClient, err := s.client(ctx, t)
+	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
 		return unreachable(err)
 	}
@@ -149,10 +165,10 @@ func refusal(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, infras []v1alpha
 }
 
 // target is the API server of the hosted cluster.
-func target(namespace string, services []v1alpha1.ObservedService) (hosted.Target, bool) {
+func target(tenant, namespace string, services []v1alpha1.ObservedService) (hosted.Target, bool) {
 	for _, s := range services {
 		if s.Role == v1alpha1.ServiceRoleAPIServer {
-			return hosted.Target{Namespace: namespace, Service: s.Name, Port: uint16(s.Port)}, true
+			return hosted.Target{Tenant: tenant, Namespace: namespace, Service: s.Name, Port: uint16(s.Port)}, true
 		}
 	}
 	return hosted.Target{}, false
@@ -163,7 +179,7 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 	applied := w.Applied
 	for _, o := range d.Remove {
 		if err := remove(ctx, to.client, o); err != nil {
-			return applied, d.Refused(o.Kind, err, w.Last)
+			return applied, d.Refused(o.Kind, hosted.Plain(err), w.Last)
 		}
 		applied = slices.DeleteFunc(slices.Clone(applied), func(r v1alpha1.AppliedObject) bool { return r == o })
 	}
@@ -174,7 +190,7 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 	for _, o := range d.Apply {
 		identity, err := put(ctx, to, w, o)
 		if err != nil {
-			return applied, d.Refused(o.Kind(), err, w.Last)
+			return applied, d.Refused(o.Kind(), hosted.Plain(err), w.Last)
 		}
 		applied = record(applied, identity)
 	}
@@ -182,20 +198,30 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 }
 
 // Remove removes everything that is recorded, in the order that leaves no
-// object without its controller. The error says what is still there.
+// object without its controller. The error says what is still there, or that the
+// hosted cluster was not asked.
 func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
 	// An unreadable range removes as well as a readable one.
 	w, _ := wanted(a)
 	if len(w.Applied) == 0 {
 		return nil
 	}
-	t, ok := target(string(a.Status.ControlPlaneNamespace), a.Status.Observed.Services)
+	t, ok := target(a.Namespace, string(a.Status.ControlPlaneNamespace), a.Status.Observed.Services)
 	if !ok {
 		return outcome.Waiting{
 			Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the API server's Service of the hosted cluster is not known", After: recheckAway,
 		}
 	}
-	hostedClient, err := s.client(ctx, t)
+	var err error
+	if !s.aside(client.ObjectKeyFromObject(a), func() { err = s.removeFrom(ctx, t, w) }) {
+		return hosted.ErrNotAsked
+	}
+	return err
+}
+
+// removeFrom removes from a hosted cluster what is recorded.
+func (s *Step) removeFrom(ctx context.Context, t hosted.Target, w apps.Wanted) error {
+	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -209,7 +235,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	for _, o := range apps.Remove(w, seen) {
 		if err := remove(ctx, hostedClient, o); err != nil {
 			return outcome.Failed{
-				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: fmt.Sprintf("removing %s %s/%s", o.Kind, o.Namespace, o.Name), Err: err,
+				Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: fmt.Sprintf("removing %s %s/%s", o.Kind, o.Namespace, o.Name), Err: hosted.Plain(err),
 			}
 		}
 	}
