@@ -101,6 +101,10 @@ func appsOn(t *testing.T, controlPlanes ...string) (*tenants, app.Options) {
 	for _, o := range []client.Object{testenv.NamespaceObject("openshift-ingress"), testenv.NamespaceObject("metallb-system"), metalLB("metallb-system")} {
 		require.NoError(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), o)))
 	}
+	// Other tests begin without a MetalLB.
+	t.Cleanup(func() {
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), metalLB("metallb-system"))))
+	})
 	options := testenv.DefaultOptions()
 	options.DialHosted = hosts.dial
 	return hosts, options
