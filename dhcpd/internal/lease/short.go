@@ -6,8 +6,8 @@ import (
 )
 
 // Crowd is how many interfaces of machines there are on the network, and how many
-// addresses the pool has for them.
-func (t *Table) Crowd() (interfaces, addresses int) { return t.machines, t.pool.size }
+// addresses for them: those of the pool, and those that are reserved.
+func (t *Table) Crowd() (interfaces, addresses int) { return t.machines, t.pool.size + len(t.fixed) }
 
 // Waiting is a reservation whose address another client has.
 type Waiting struct {

@@ -31,6 +31,13 @@ func TestMachinesAreCountedBesideThePool(t *testing.T) {
 	b, _ := machine(2, "b")
 	c, _ := machine(3, "c")
 	l.Sync(directory(a, b, c), start)
-	interfaces, addresses := l.Crowd()
-	require.Equal(t, []int{3, 2}, []int{interfaces, addresses})
+	crowd := func() []int {
+		interfaces, addresses := l.Crowd()
+		return []int{interfaces, addresses}
+	}
+	require.Equal(t, []int{3, 2}, crowd())
+	s := small(2)
+	s.Fixed = map[MAC]netip.Addr{mac(1): ip("192.0.2.100"), mac(2): ip("192.0.2.50")}
+	l.Configure(s, start)
+	require.Equal(t, []int{3, 3}, crowd(), "one of the range and one outside of it are reserved")
 }

@@ -26,7 +26,7 @@ func TestAPoolThatIsTooSmallAndAReservationThatWaitsAreTold(t *testing.T) {
 		c.Reservations = []*agentpb.DHCPReservation{{MacAddress: station(7).String(), Ip: "192.0.2.100"}}
 	}))
 	require.Equal(t, []config.Problem{
-		{Reason: "PoolTooSmall", Message: "the pool has 0 addresses for 2 interfaces of machines: nobody else gets one"},
+		{Reason: "PoolTooSmall", Message: "there are 2 interfaces of machines and 1 addresses: those without one come before all other clients"},
 		{Reason: "ReservationWaits", Message: "another client has the address that is reserved: 192.0.2.100 for 02:00:00:00:00:07 is with 02:00:00:00:00:01"},
 	}, s.Problems())
 }

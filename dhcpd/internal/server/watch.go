@@ -75,7 +75,7 @@ func (s *Server) Problems() []config.Problem {
 		add("AddressProbesAnswered", "too many addresses are said to be in use by others, so known machines get theirs unprobed")
 	}
 	if interfaces, addresses := s.table.Crowd(); interfaces > addresses {
-		add("PoolTooSmall", fmt.Sprintf("the pool has %d addresses for %d interfaces of machines: nobody else gets one", addresses, interfaces))
+		add("PoolTooSmall", fmt.Sprintf("there are %d interfaces of machines and %d addresses: those without one come before all other clients", interfaces, addresses))
 	}
 	if l := waiting(s.table.Waiting()); l != "" {
 		add("ReservationWaits", "another client has the address that is reserved: "+l)

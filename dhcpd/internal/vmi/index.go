@@ -21,6 +21,8 @@ type machine struct {
 	created         time.Time
 	// instance: it runs, or has run, and is not only said to exist.
 	instance bool
+	// waiting: it has no place to run yet.
+	waiting bool
 	// finished: it has ended and will not run again under this object.
 	finished   bool
 	interfaces []nic
@@ -163,7 +165,7 @@ func build(machines []machine, read map[string]bool) *Index {
 func likelier(machines []machine) func(a, b machine) int {
 	runs := map[[2]string]int{}
 	for _, m := range machines {
-		if m.instance && !m.finished {
+		if m.instance && !m.finished && !m.waiting {
 			runs[[2]string{m.namespace, m.name}] = -1
 		}
 	}
@@ -235,6 +237,7 @@ func (f filter) fromVMI(v *kubevirtv1.VirtualMachineInstance) machine {
 		name:       v.Name,
 		created:    v.CreationTimestamp.Time,
 		instance:   true,
+		waiting:    v.Status.Phase == kubevirtv1.Pending || v.Status.Phase == kubevirtv1.Scheduling,
 		finished:   v.Status.Phase == kubevirtv1.Succeeded || v.Status.Phase == kubevirtv1.Failed,
 		interfaces: f.specNICs(&v.Spec, v.Namespace),
 	}

@@ -79,7 +79,8 @@ spec:
 ---`
 	runs := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Running}")
 	done := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Failed}")
-	for _, docs := range []*string{&runs, &done} {
+	waits := vmi("b", "multus: {networkName: default/vlan100}", "status: {phase: Scheduling}")
+	for _, docs := range []*string{&runs, &done, &waits} {
 		*docs = strings.Replace(*docs, "{name: vm,", `{name: vm, creationTimestamp: "2026-02-01T00:00:01Z",`, 1)
 	}
 	young := strings.ReplaceAll(stopped, "2026-01-01", "2026-02-01")
@@ -89,6 +90,7 @@ spec:
 		{"a running one before an older one that is stopped", stopped + young + runs, "b/vm"},
 		{"of two that do not run the older", stopped + young, "a/thief"},
 		{"one that has ended does not run", stopped + young + done, "a/thief"},
+		{"one that has no place to run does not run", stopped + young + waits, "a/thief"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, parse(t, fixture(), c.docs).VMs(mac(1))[0].String())
