@@ -54,7 +54,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		{"nothing to serve", nil, nil, "nothing to serve: give --snapshot or --hub"},
 		{"a hub without a resource", []string{"--hub", "h:1"}, nil, "--hub needs --child"},
 		{"a hub without a CA", hubbed("--hub-ca", ""), nil, "--hub needs --hub-ca"},
-		{"a hub without a token", hubbed(), map[string]string{"OOOI_TOKEN": ""}, "--hub needs --token"},
+		{"a hub without a token", hubbed("--token", ""), nil, "--hub needs --token"},
 		{"a hub without a port", hubbed("--hub", "foo"), nil, `invalid value "foo" for flag -hub: want HOST:PORT`},
 		{"a hub's variable without a port", served(), map[string]string{"OOOI_HUB": "foo"}, `invalid value "foo" for $OOOI_HUB: want HOST:PORT`},
 		{"a hub that is a colon", hubbed("--hub", ":"), nil, `invalid value ":" for flag -hub`},
@@ -106,6 +106,7 @@ func TestOptionsThatCanBe(t *testing.T) {
 		{"a listener on any port", []string{"--snapshot", "x", "--listen", "127.0.0.1:0"}, nil},
 		{"a level in capitals", []string{"--snapshot", "x", "--log-level", "WARN"}, nil},
 		{"a flag beats a variable that is wrong", []string{"--snapshot", "x", "--fence", "off"}, map[string]string{"OOOI_FENCE": "maybe"}},
+		{"empty variables beside a hub", []string{"--hub", "hub:8443", "--child", "ns/n"}, map[string]string{"OOOI_HUB_CA": "", "OOOI_TOKEN": ""}},
 		{"empty variables are none", []string{"--snapshot", "x"}, map[string]string{
 			"OOOI_HUB": "", "OOOI_CHILD": "", "OOOI_LISTEN": "", "OOOI_LEASE": "", "OOOI_FENCE": "", "OOOI_LOG_LEVEL": "", "POD_IP": "",
 		}},

@@ -35,14 +35,15 @@ func (f flags) duration(p *time.Duration, name, variable string, unset, shortest
 	f.add(&duration{p: p, shortest: shortest}, name, variable, usage)
 }
 
-// environment reads the variables of the flags that were not given.
+// environment reads the variables of the flags that were not given. An empty one
+// is none.
 func (f flags) environment(lookup func(string) (string, bool)) (err error) {
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
 	f.VisitAll(func(g *flag.Flag) {
 		variable := f.variables[g.Name]
 		v, ok := lookup(variable)
-		if variable == "" || !ok || given[g.Name] || err != nil {
+		if variable == "" || !ok || v == "" || given[g.Name] || err != nil {
 			return
 		}
 		if wrong := g.Value.Set(v); wrong != nil {

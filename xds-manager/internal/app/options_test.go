@@ -43,7 +43,7 @@ func TestWrongOptionsAreRefusedInWords(t *testing.T) {
 		{"nothing to serve", nil, nil, "nothing to serve: give --snapshot or --hub"},
 		{"a stream without a child", []string{"--hub", "hub:8443"}, nil, "--hub needs --child"},
 		{"a stream without a CA", hubbed("--hub-ca", ""), nil, "--hub needs --hub-ca"},
-		{"a stream without a token", hubbed(), map[string]string{"OOOI_TOKEN": ""}, "--hub needs --token"},
+		{"a stream without a token", hubbed("--token", ""), nil, "--hub needs --token"},
 		{"a hub without a port", hubbed("--hub", "foo"), nil, `invalid value "foo" for flag -hub: want HOST:PORT`},
 		{"a hub's variable without a port", served(), map[string]string{"OOOI_HUB": "foo"}, `invalid value "foo" for $OOOI_HUB: want HOST:PORT`},
 		{"a hub that is a colon", hubbed("--hub", ":"), nil, `invalid value ":" for flag -hub`},
@@ -87,8 +87,9 @@ func TestOptionsThatCanBe(t *testing.T) {
 	}{
 		{"a hub by address", []string{"--hub", "192.0.2.9:8443", "--child", "ns/p"}, nil},
 		{"a hub by IPv6 address", []string{"--hub", "[2001:db8::9]:8443", "--child", "ns/p"}, nil},
-		{"no administration", []string{"--snapshot", "f"}, map[string]string{"OOOI_ADMIN_SOCKET": ""}},
+		{"no administration", []string{"--snapshot", "f", "--admin-socket", ""}, nil},
 		{"a flag beats a variable that is wrong", []string{"--snapshot", "f", "--fence", "on"}, map[string]string{"OOOI_FENCE": "maybe"}},
+		{"empty variables beside a hub", []string{"--hub", "hub:8443", "--child", "ns/p"}, map[string]string{"OOOI_HUB_CA": "", "OOOI_TOKEN": "", "OOOI_DRAIN_TIME": ""}},
 		{"empty variables are none", []string{"--snapshot", "f"}, map[string]string{
 			"OOOI_HUB": "", "OOOI_CHILD": "", "OOOI_LISTEN": "", "OOOI_FENCE": "", "POD_IP": "",
 		}},
