@@ -118,7 +118,7 @@ func parseRender(args []string, lookup func(string) (string, bool), stdout io.Wr
 	o.Render.SCC, o.Fence, o.Render.Hub = render.SCCReference, offline.FenceAuto, "oooi-hub.oooi-system.svc:8443"
 	set.Var(&text{(*string)(&o.Render.SCC), sccName}, "scc", "reference or minimal")
 	set.Var(&text{(*string)(&o.Fence), fenceName}, "fence", "auto, on or off")
-	set.Var(&text{&o.Render.Hub, dialAddress}, "hub", "address of the operator's gRPC server, `HOST:PORT`")
+	set.Var(&text{&o.Render.Hub, dialOrNone}, "hub", "address of the operator's gRPC server, `HOST:PORT`")
 	set.Var(&text{&o.Render.HubIP, ipv4OrNone}, "hub-ip", "ClusterIP of the hub's Service")
 	set.StringVar(&o.hubCA, "hub-ca", "", "PEM bundle of the hub's CA")
 	now := set.String("now", "", "time of the plan, RFC 3339; default the clock's")

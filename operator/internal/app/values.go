@@ -68,9 +68,9 @@ func listenAddress(s string) error {
 	return nil
 }
 
-// listenOrNot takes 0 too.
+// listenOrNot takes 0 and nothing too.
 func listenOrNot(s string) error {
-	if s != "0" && listenAddress(s) != nil {
+	if s != "0" && s != "" && listenAddress(s) != nil {
 		return errNowhere
 	}
 	return nil

@@ -185,7 +185,13 @@ func networkOf(n *nadv1.NetworkAttachmentDefinition) plan.NetworkAttachment {
 	return out
 }
 
-// MTU is what a NetworkAttachmentDefinition's configuration names, 0 for none.
-func MTU(n *nadv1.NetworkAttachmentDefinition) int {
-	return networkOf(n).MTU
+// LinkMTU is what a NetworkAttachmentDefinition's configuration names for the link
+// that Multus reports, 0 for none. Where a later plugin changes the link ("tuning"),
+// the report may be of before.
+func LinkMTU(n *nadv1.NetworkAttachmentDefinition) int {
+	config, err := parseNetConf(n.Spec.Config)
+	if err != nil || config.retuned {
+		return 0
+	}
+	return config.MTU
 }

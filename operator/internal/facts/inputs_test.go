@@ -43,6 +43,11 @@ func TestNetworkOfANetworkAttachmentDefinition(t *testing.T) {
 				}}
 			})
 			require.Equal(t, []plan.NetworkAttachment{tt.want}, facts.Inputs(w, &w.Infras[0]).NetworkAttachments)
+			link := tt.want.MTU
+			if strings.Contains(tt.config, `"tuning","mtu"`) {
+				link = 0 // Multus may report what was before
+			}
+			require.Equal(t, link, facts.LinkMTU(&w.NetworkAttachments[0]))
 		})
 	}
 }

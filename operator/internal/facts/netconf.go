@@ -7,8 +7,8 @@ import (
 )
 
 // netConf is what we read of a CNI configuration: one plugin, or the first of a
-// list, with the MTU of the last that names one ("tuning" changes it). OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in
-// different words.
+// list, with the MTU of the last that names one ("tuning" changes it).
+// OVN-Kubernetes, bridge, macvlan, ipvlan and vlan say the same in different words.
 type netConf struct {
 	Name                string `json:"name"`
 	Type                string `json:"type"`
@@ -24,6 +24,9 @@ type netConf struct {
 		Type string `json:"type"`
 	} `json:"ipam"`
 	Plugins []netConf `json:"plugins"`
+
+	// retuned: a plugin after the first names the MTU.
+	retuned bool
 }
 
 func parseNetConf(text string) (netConf, error) {
@@ -34,8 +37,8 @@ func parseNetConf(text string) (netConf, error) {
 	if len(c.Plugins) > 0 {
 		first := c.Plugins[0]
 		first.Name = c.Name
-		for _, p := range c.Plugins {
-			first.MTU = cmp.Or(p.MTU, first.MTU)
+		for _, p := range c.Plugins[1:] {
+			first.MTU, first.retuned = cmp.Or(p.MTU, first.MTU), first.retuned || p.MTU != 0
 		}
 		return first, nil
 	}

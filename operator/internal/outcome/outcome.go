@@ -136,8 +136,10 @@ func stable(err error) string {
 	return err.Error()
 }
 
-// ourEnd is our side of a connection, as net.OpError tells it: another port each time.
-var ourEnd = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->`)
+// volatile is what differs from try to try: our side of a connection, as net.OpError
+// tells it, with another port each time; and the time of day, as x509 tells it of a
+// certificate that has expired.
+var volatile = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|current time \S+ `)
 
 // maxMessage is the length of one text of a stranger's. A condition holds 32,768
 // bytes: so there is room for one of every child beside the plan's own list.
@@ -146,7 +148,7 @@ const maxMessage = 1000
 // Message makes of a text one that a condition can hold, with room to spare: a
 // hosted cluster may have written it. What changes from try to try goes.
 func Message(s string) string {
-	return Cut(ourEnd.ReplaceAllString(s, ""), maxMessage)
+	return Cut(volatile.ReplaceAllString(s, ""), maxMessage)
 }
 
 // Cut bounds a text, and leaves no half of a character.

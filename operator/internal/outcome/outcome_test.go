@@ -63,6 +63,9 @@ func TestAConditionSaysWhyAndHoldsNothingVolatile(t *testing.T) {
 		{"our port of a connection is another one each time", outcome.Waiting{
 			Reason: "W", Message: "a: read tcp 10.0.0.1:36450->10.0.0.2:6443: reset, read tcp [2001:db8::1]:36452->[2001:db8::2]:6443: reset",
 		}, "W", "a: read tcp 10.0.0.2:6443: reset, read tcp [2001:db8::2]:6443: reset"},
+		{"the time of day is another one each time", outcome.Waiting{
+			Reason: "W", Message: "x509: certificate has expired or is not yet valid: current time 2026-11-30T21:30:00Z is after 2026-01-01T00:00:00Z",
+		}, "W", "x509: certificate has expired or is not yet valid: is after 2026-01-01T00:00:00Z"},
 		{"the first of several", errors.Join(outcome.Invalid{Reason: "I", Message: "wrong"}, errFailure), "I", "wrong"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

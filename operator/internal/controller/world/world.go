@@ -253,5 +253,5 @@ func (r *Reader) NetworkAttachment(ctx context.Context, name types.NamespacedNam
 	defer cancel()
 	nad := &nadv1.NetworkAttachmentDefinition{}
 	err := r.cached.Get(ctx, name, nad)
-	return facts.MTU(nad), err == nil, err == nil || apierrors.IsNotFound(err)
+	return facts.LinkMTU(nad), err == nil, err == nil || apierrors.IsNotFound(err)
 }
