@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Bounds of one answer, and of how many that are longer than short ones are read at
-// one time: of all hosted clusters, and of one tenant's. An object costs memory, an
+// one time: of all hosted clusters, and of one tenant's, which is less than half of
+// it. A place is waited for no longer than placeWithin. An object costs memory, an
 // empty one of three bytes hundreds; they are counted by their opening braces.
 const (
 	maxAnswer   = 8 << 20
@@ -20,7 +22,8 @@ const (
 	fewObjects  = 5_000
 
 	longOfAll    = 8
-	longOfTenant = 4
+	longOfTenant = 2
+	placeWithin  = 2 * time.Second
 )
 
 var errTooLong = errors.New("the hosted API server's answer is too long")
@@ -46,7 +49,8 @@ func (l *longAnswers) of(tenant string) chan struct{} {
 	return l.tenants[tenant]
 }
 
-// take waits for a place, and gives how to leave it.
+// take waits for a place, and gives how to leave it. That there is none is no fault of
+// who answers.
 func (l *longAnswers) take(ctx context.Context, tenant string) (leave func(), err error) {
 	taken := make([]chan struct{}, 0, 2)
 	leave = func() {
@@ -54,13 +58,15 @@ func (l *longAnswers) take(ctx context.Context, tenant string) (leave func(), er
 			<-c
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, placeWithin)
+	defer cancel()
 	for _, c := range []chan struct{}{l.of(tenant), l.all} {
 		select {
 		case c <- struct{}{}:
 			taken = append(taken, c)
 		case <-ctx.Done():
 			leave()
-			return nil, fmt.Errorf("waiting to read a long answer: %w", ctx.Err())
+			return nil, fmt.Errorf("waiting to read a long answer: %w", ErrNotAsked)
 		}
 	}
 	return leave, nil
@@ -71,15 +77,23 @@ type bounded struct {
 	next   http.RoundTripper
 	long   *longAnswers
 	tenant string
+	// work gives what the request belongs to; nil is nothing but itself.
+	work func() *Work
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	work, end := b.work(), func() {}
+	if work == nil {
+		work = &Work{long: b.long, tenant: b.tenant}
+		end = work.End
+	}
+	defer work.waits()()
 	resp, err := b.next.RoundTrip(r)
 	if err == nil {
 		resp.Body = &limited{
-			body: resp.Body, left: maxAnswer, objects: maxObjects,
-			long: func() (func(), error) { return b.long.take(r.Context(), b.tenant) },
+			body: resp.Body, left: maxAnswer, objects: maxObjects, work: work, end: end,
+			long: func() error { return work.take(r.Context()) },
 		}
 	}
 	return resp, err
@@ -92,9 +106,10 @@ type limited struct {
 	body    io.ReadCloser
 	left    int64
 	objects int
-	// long is asked for a place once the answer is no short one.
-	long  func() (leave func(), err error)
-	leave func()
+	// long takes a place for the work once the answer is no short one.
+	long func() error
+	work *Work
+	end  func()
 }
 
 // Read implements io.Reader.
@@ -102,27 +117,27 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 || l.objects <= 0 {
 		return 0, errTooLong
 	}
-	if l.leave == nil && (l.left <= maxAnswer-shortAnswer || l.objects <= maxObjects-fewObjects) {
-		leave, err := l.long()
-		if err != nil {
+	if l.left <= maxAnswer-shortAnswer || l.objects <= maxObjects-fewObjects {
+		if err := l.long(); err != nil {
 			return 0, err
 		}
-		l.leave = leave
 	}
 	if int64(len(p)) > l.left {
 		p = p[:l.left]
 	}
-	n, err := l.body.Read(p)
+	n, err := l.read(p)
 	l.left -= int64(n)
 	l.objects -= bytes.Count(p[:n], []byte("{"))
 	return n, err
 }
 
+func (l *limited) read(p []byte) (int, error) {
+	defer l.work.waits()()
+	return l.body.Read(p)
+}
+
 // Close implements io.Closer.
 func (l *limited) Close() error {
-	if l.leave != nil {
-		l.leave()
-		l.leave = func() {}
-	}
+	l.end()
 	return l.body.Close()
 }

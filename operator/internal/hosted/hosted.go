@@ -66,6 +66,9 @@ var ErrManagement = errors.New("the management cluster")
 // ErrNotAsked says that a hosted cluster was not asked: too many others are.
 var ErrNotAsked = errors.New("other hosted clusters are asked first")
 
+// NotAskedYet is what is said where nothing else is known.
+const NotAskedYet = "the hosted cluster was not asked yet"
+
 // Clients keeps a client for each hosted cluster until its Secret changes.
 type Clients struct {
 	secrets client.Reader
@@ -77,6 +80,7 @@ type Clients struct {
 
 	mu    sync.Mutex
 	known map[Target]entry // guarded by mu
+	works map[Target]*Work // guarded by mu
 }
 
 type entry struct {
@@ -87,7 +91,7 @@ type entry struct {
 // New makes Clients. secrets reads single Secrets from the API server.
 func New(secrets client.Reader, scheme *runtime.Scheme, dial Dialer) *Clients {
 	return &Clients{
-		secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{}, long: newLongAnswers(),
+		secrets: secrets, scheme: scheme, dial: dial, known: map[Target]entry{}, works: map[Target]*Work{}, long: newLongAnswers(),
 		through: func(next http.RoundTripper) http.RoundTripper { return next },
 	}
 }
@@ -176,7 +180,7 @@ func (c *Clients) build(ctx context.Context, t Target, secret string, raw []byte
 	// The environment's proxy is the management cluster's business.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return c.through(bounded{next: next, long: c.long, tenant: t.Tenant})
+		return c.through(bounded{next: next, long: c.long, tenant: t.Tenant, work: func() *Work { return c.work(t) }})
 	})
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -201,7 +205,9 @@ func (c *Clients) build(ctx context.Context, t Target, secret string, raw []byte
 func (c *Clients) greet(ctx context.Context, config *rest.Config, t Target) error {
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
+	counted := c.work(t).waits()
 	err := c.handshake(ctx, config, t)
+	counted()
 	if err == nil {
 		return nil
 	}

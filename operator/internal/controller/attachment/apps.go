@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
@@ -28,19 +29,10 @@ type Apps interface {
 func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 	a := p.attachment
 	if !a.Spec.AppsIngress.Enabled {
-		if a.Status.AppsIngressStatus == nil {
-			return stepResult{}
-		}
-		err := c.Apps.Remove(ctx, a)
-		if errors.Is(err, hosted.ErrNotAsked) {
-			return stepResult{after: retryNotAsked}
-		}
-		if err == nil {
-			a.Status.AppsIngressStatus = nil
-		}
-		return stepResult{err: err}
+		return c.appsOff(ctx, a)
 	}
 	if !p.facts.Admitted {
+		c.Turns.NotAsked(client.ObjectKeyFromObject(a))
 		return stepResult{enabled: true, err: outcome.Waiting{
 			Reason: v1alpha1.ReasonWaitingForInfra, Message: "the attachment is not admitted",
 		}}
@@ -49,11 +41,33 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 	return stepResult{enabled: true, err: err, after: after}
 }
 
-// appsAsBefore is what is known of *.apps before the hosted cluster is asked.
-func appsAsBefore(a *v1alpha1.InfraClusterAttachment) stepResult {
-	st := a.Status.AppsIngressStatus
-	if st == nil || !a.Spec.AppsIngress.Enabled {
-		return stepResult{enabled: a.Spec.AppsIngress.Enabled}
+// appsOff takes *.apps away. A hosted cluster that was not asked is said to be as it
+// was.
+func (c *Controller) appsOff(ctx context.Context, a *v1alpha1.InfraClusterAttachment) stepResult {
+	var err error
+	if a.Status.AppsIngressStatus != nil {
+		err = c.Apps.Remove(ctx, a)
+	}
+	if err == nil {
+		a.Status.AppsIngressStatus = nil
+		c.Turns.NotAsked(client.ObjectKeyFromObject(a))
+	}
+	if errors.Is(err, hosted.ErrNotAsked) {
+		err = nil
+		if message, said := lastWords(a, v1alpha1.ConditionDegraded); said {
+			err = outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: message}
+		}
+		return stepResult{err: err, after: retryNotAsked}
+	}
+	return stepResult{err: err}
+}
+
+// appsAsBefore is what is known of *.apps before the hosted cluster is asked. Of another
+// generation than the one that was written nothing is.
+func appsAsBefore(p *pass) stepResult {
+	st := p.attachment.Status.AppsIngressStatus
+	if p.stored != p.attachment.Generation {
+		st.Phase, st.Reason, st.Message = v1alpha1.AppsPhasePending, v1alpha1.ReasonWaitingForHostedClusterNodes, hosted.NotAskedYet
 	}
 	if st.Phase == v1alpha1.AppsPhaseReady {
 		return stepResult{enabled: true}
@@ -94,7 +108,10 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	message := err.Error()
 	if errors.Is(err, hosted.ErrNotAsked) {
 		// The next try counts what lies between, and says what is wrong.
-		after, message = retryNotAsked, lastWords(a)
+		after, message = retryNotAsked, hosted.NotAskedYet
+		if last, said := lastWords(a, v1alpha1.ConditionReady); said {
+			message = last
+		}
 	} else {
 		spent = c.held.add(a.UID, t)
 	}
@@ -110,13 +127,13 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: message, After: after}
 }
 
-// lastWords are what holds up the deletion as far as it is known.
-func lastWords(a *v1alpha1.InfraClusterAttachment) string {
-	c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
-	if c != nil && c.Reason == v1alpha1.ReasonHostedClusterAccessFailed {
-		return c.Message
+// lastWords are what a condition says of a hosted cluster that could not be reached.
+func lastWords(a *v1alpha1.InfraClusterAttachment, conditionType string) (message string, said bool) {
+	c := meta.FindStatusCondition(a.Status.Conditions, conditionType)
+	if c == nil || c.Reason != v1alpha1.ReasonHostedClusterAccessFailed {
+		return "", false
 	}
-	return "the hosted cluster was not asked yet"
+	return c.Message, true
 }
 
 // away is for how long the management cluster's API server was away so far.

@@ -136,10 +136,11 @@ func (c *Controller) tell(ctx context.Context, p *pass) {
 // slow before, is still to be asked. before is then as it is written.
 func (c *Controller) writeEarly(ctx context.Context, p *pass, before *v1alpha1.InfraClusterAttachment, policyErr error) error {
 	a := p.attachment
-	if a.Status.AppsIngressStatus == nil || !c.Turns.Slow(client.ObjectKeyFromObject(a)) {
+	asks := a.Spec.AppsIngress.Enabled && p.facts.Admitted && a.Status.AppsIngressStatus != nil
+	if !asks || !c.Turns.Slow(client.ObjectKeyFromObject(a)) {
 		return nil
 	}
-	p.apps = appsAsBefore(a)
+	p.apps = appsAsBefore(p)
 	report(p, policyErr)
 	if err := c.write(ctx, before, a); err != nil {
 		return err
@@ -193,6 +194,7 @@ func (c *Controller) release(ctx context.Context, a *v1alpha1.InfraClusterAttach
 		return err
 	}
 	c.held.forget(a.UID)
+	c.Turns.NotAsked(client.ObjectKeyFromObject(a))
 	return nil
 }
 

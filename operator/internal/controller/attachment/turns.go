@@ -60,19 +60,19 @@ func NewTurns() *Turns {
 
 // Aside does what is sent to the hosted cluster of an attachment: it may take long
 // although it is no work. It does nothing, and says so, where too many do that
-// already.
-func (t *Turns) Aside(who types.NamespacedName, f func()) bool {
+// already. f gives for how long the hosted cluster has let us wait.
+func (t *Turns) Aside(who types.NamespacedName, f func() time.Duration) bool {
 	slow, ok := t.sit(who)
 	if !ok {
 		return false
 	}
-	began := time.Now()
 	<-t.turns
+	var waited time.Duration
 	defer func() {
-		t.rise(who, slow, time.Since(began) >= answersWithin)
+		t.rise(who, slow, waited >= answersWithin)
 		t.turns <- struct{}{}
 	}()
-	f()
+	waited = f()
 	return true
 }
 
@@ -85,6 +85,17 @@ func (t *Turns) Slow(who types.NamespacedName) bool {
 	defer t.mu.Unlock()
 	_, slow := t.slow[who]
 	return slow
+}
+
+// NotAsked says that the hosted cluster of an attachment is not asked any more: that it
+// was slow says nothing then.
+func (t *Turns) NotAsked(who types.NamespacedName) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.slow, who)
 }
 
 func (t *Turns) sit(who types.NamespacedName) (slow, ok bool) {

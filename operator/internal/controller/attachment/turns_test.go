@@ -25,10 +25,11 @@ func TestWhoWaitsForAHostedClusterHoldsUpNobody(t *testing.T) {
 		answers, finish := make(chan struct{}), make(chan struct{})
 		var sitting, refused, atTurn, done atomic.Int32
 		hung := turns.each(reconcile.Func(func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
-			if !turns.Aside(r.NamespacedName, func() {
+			if !turns.Aside(r.NamespacedName, func() time.Duration {
 				sitting.Add(1)
 				<-answers
 				sitting.Add(-1)
+				return 0
 			}) {
 				refused.Add(1)
 				return reconcile.Result{}, nil
@@ -77,10 +78,11 @@ func TestOneTenantsClustersLeaveRoomForOthers(t *testing.T) {
 				go func() {
 					turns.turns <- struct{}{}
 					defer func() { <-turns.turns }()
-					turns.Aside(whoever("evil", from+i), func() {
+					turns.Aside(whoever("evil", from+i), func() time.Duration {
 						sitting.Add(1)
 						<-time.After(takes)
 						sitting.Add(-1)
+						return takes
 					})
 				}()
 			}
@@ -89,7 +91,7 @@ func TestOneTenantsClustersLeaveRoomForOthers(t *testing.T) {
 		ask := func(who types.NamespacedName) bool {
 			turns.turns <- struct{}{}
 			defer func() { <-turns.turns }()
-			return turns.Aside(who, func() {})
+			return turns.Aside(who, func() time.Duration { return 0 })
 		}
 		begin(0, perTenant, answersWithin)
 		begin(perTenant, 60, answersWithin)

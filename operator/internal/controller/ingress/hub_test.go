@@ -51,15 +51,15 @@ func (u *unhurried) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return u.Reader.List(ctx, list, opts...)
 }
 
-// behaviour G4: the API server of the management cluster is waited for, so that its
-// outage changes no status and gives up no hosted cluster.
-func TestAnOutageOfTheManagementClusterIsNoFaultOfTheHostedOne(t *testing.T) {
-	scheme := hostedScheme(t)
+// answering is a hosted API server that answers so: the Secret with its kubeconfig, and
+// the way to it.
+func answering(t *testing.T, answer http.HandlerFunc) (*corev1.Secret, hosted.Dialer) {
+	t.Helper()
 	dir := t.TempDir()
 	ca := certificate(t, dir, "kube-apiserver."+controlPlane+".svc")
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	require.NoError(t, err)
-	starting := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	starting := httptest.NewUnstartedServer(answer)
 	starting.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	starting.StartTLS()
 	t.Cleanup(starting.Close)
@@ -72,14 +72,21 @@ func TestAnOutageOfTheManagementClusterIsNoFaultOfTheHostedOne(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controlPlane, Name: "service-network-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": raw},
 	}
-	hub := &unhurried{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build(), t: t}
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return secret, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, starting.Listener.Addr().String())
 	}
+}
+
+// behaviour G4: the API server of the management cluster is waited for, so that its
+// outage changes no status and gives up no hosted cluster.
+func TestAnOutageOfTheManagementClusterIsNoFaultOfTheHostedOne(t *testing.T) {
+	scheme := hostedScheme(t)
+	secret, dial := answering(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	hub := &unhurried{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build(), t: t}
 	step := ingress.New(hosted.New(hub, scheme, dial), hub, func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
 	a := attachment()
 	f := facts.Attachment{ControlPlaneNamespace: controlPlane, Admitted: true, Observed: a.Status.Observed}
-	_, err = step.Ensure(t.Context(), a, f, recorded())
+	_, err := step.Ensure(t.Context(), a, f, recorded())
 	require.ErrorContains(t, err, "HostedClusterAccessFailed")
 	require.Equal(t, 2, hub.asked, "the Secret, and the cloud provider's Services")
 	a.Status.AppsIngressStatus.Applied = []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Namespace: "openshift-ingress", Name: "oooi-ingress"}}

@@ -20,7 +20,7 @@ import (
 func TestAHostedClusterThatWasNotAskedIsAsBefore(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(hostedScheme(t)).Build()
 	var asked []types.NamespacedName
-	step := ingress.New(hosted.New(hub, hub.Scheme(), nil), hub, time.Now).Aside(func(who types.NamespacedName, _ func()) bool {
+	step := ingress.New(hosted.New(hub, hub.Scheme(), nil), hub, time.Now).Aside(func(who types.NamespacedName, _ func() time.Duration) bool {
 		asked = append(asked, who)
 		return false
 	})
@@ -28,31 +28,40 @@ func TestAHostedClusterThatWasNotAskedIsAsBefore(t *testing.T) {
 	served := v1alpha1.AppliedObject{APIVersion: "v1", Kind: "Service", Namespace: "openshift-ingress", Name: "oooi-ingress", UID: "u"}
 	for _, tt := range []struct {
 		name   string
+		stored int64
 		before *v1alpha1.AppsIngressStatus
 		want   v1alpha1.AppsIngressStatus
 		reason string
 	}{
 		{
-			"it serves", &v1alpha1.AppsIngressStatus{
+			"it serves", 1, &v1alpha1.AppsIngressStatus{
 				Phase: v1alpha1.AppsPhaseReady, Reason: v1alpha1.ReasonReconciliationSucceeded, ExternalIP: "192.0.2.200", Applied: []v1alpha1.AppliedObject{served},
 			}, v1alpha1.AppsIngressStatus{
 				Phase: v1alpha1.AppsPhaseReady, Reason: v1alpha1.ReasonReconciliationSucceeded, ExternalIP: "192.0.2.200", Applied: []v1alpha1.AppliedObject{served},
 			}, "",
 		},
 		{
-			"it did not answer", &v1alpha1.AppsIngressStatus{Phase: v1alpha1.AppsPhaseDegraded, Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "away"},
+			"it did not answer", 1, &v1alpha1.AppsIngressStatus{Phase: v1alpha1.AppsPhaseDegraded, Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "away"},
 			v1alpha1.AppsIngressStatus{Phase: v1alpha1.AppsPhaseDegraded, Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "away"},
 			v1alpha1.ReasonHostedClusterAccessFailed,
 		},
 		{
-			"it was never asked", nil, v1alpha1.AppsIngressStatus{
-				Phase: v1alpha1.AppsPhasePending, Reason: v1alpha1.ReasonWaitingForHostedClusterNodes, Message: "the hosted cluster was not asked yet",
+			"it served another generation", 0, &v1alpha1.AppsIngressStatus{
+				Phase: v1alpha1.AppsPhaseReady, Reason: v1alpha1.ReasonReconciliationSucceeded, ExternalIP: "192.0.2.200", Applied: []v1alpha1.AppliedObject{served},
+			}, v1alpha1.AppsIngressStatus{
+				Phase: v1alpha1.AppsPhasePending, Reason: v1alpha1.ReasonWaitingForHostedClusterNodes, Message: hosted.NotAskedYet,
+				ExternalIP: "192.0.2.200", Applied: []v1alpha1.AppliedObject{served},
+			}, v1alpha1.ReasonWaitingForHostedClusterNodes,
+		},
+		{
+			"it was never asked", 1, nil, v1alpha1.AppsIngressStatus{
+				Phase: v1alpha1.AppsPhasePending, Reason: v1alpha1.ReasonWaitingForHostedClusterNodes, Message: hosted.NotAskedYet,
 			}, v1alpha1.ReasonWaitingForHostedClusterNodes,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := attachment()
-			a.Status.AppsIngressStatus = tt.before
+			a.Status.AppsIngressStatus, a.Status.ObservedGeneration = tt.before, tt.stored
 			after, err := step.Ensure(t.Context(), a, f, recorded())
 			require.Equal(t, tt.want, *a.Status.AppsIngressStatus)
 			require.Equal(t, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, asked[len(asked)-1])

@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -48,7 +47,7 @@ type Step struct {
 	// hub reads single objects from the management cluster's API server.
 	hub   client.Reader
 	clock func() time.Time
-	aside func(types.NamespacedName, func()) bool
+	aside func(types.NamespacedName, func() time.Duration) bool
 
 	mu       sync.Mutex
 	appliers map[hosted.Target]applier // guarded by mu
@@ -64,16 +63,16 @@ func New(clients *hosted.Clients, hub client.Reader, clock func() time.Time) *St
 	return &Step{clients: clients, hub: hub, clock: clock, aside: always, appliers: map[hosted.Target]applier{}}
 }
 
-func always(_ types.NamespacedName, f func()) bool {
+func always(_ types.NamespacedName, f func() time.Duration) bool {
 	f()
 	return true
 }
 
 // Aside makes the Step do by what it is given here whatever is sent to the hosted
-// cluster of an attachment: it may take long although it is nobody's turn. What
-// answers false has done nothing, and the Step comes again soon. It returns s. To be
-// called before Ensure.
-func (s *Step) Aside(aside func(types.NamespacedName, func()) bool) *Step {
+// cluster of an attachment: it may take long although it is nobody's turn, and gives
+// for how long the hosted cluster has let us wait. What answers false has done nothing,
+// and the Step comes again soon. It returns s. To be called before Ensure.
+func (s *Step) Aside(aside func(types.NamespacedName, func() time.Duration) bool) *Step {
 	s.aside = aside
 	return s
 }
@@ -88,8 +87,16 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 		w.Refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
 	}
 	applied, d := w.Applied, apps.Judge(w, apps.Observed{})
-	if w.Refusal.Reason == "" && !s.aside(client.ObjectKeyFromObject(a), func() { applied, d = s.advance(ctx, w, f, a.Namespace) }) {
-		return s.asBefore(a, w, d)
+	t, known := target(a.Namespace, f.ControlPlaneNamespace, f.Observed.Services)
+	if w.Refusal.Reason == "" && !known {
+		d = apps.Judge(w, apps.Observed{AccessProblem: unknown})
+	}
+	if w.Refusal.Reason == "" && known {
+		unasked := d
+		if !s.ask(a, t, func(work *hosted.Work) { applied, d = s.advance(ctx, work, w, t) }) {
+			w.Applied = applied
+			return s.asBefore(a, w, unasked)
+		}
 	}
 	d.Message, d.After = outcome.Message(d.Message), spread(d.After)
 	if len(d.Endpoint.Hostname) > maxHostname {
@@ -102,12 +109,33 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 	return 0, outcome.Waiting{Reason: d.Reason, Message: d.Message, After: d.After}
 }
 
+// unknown is said of a hosted cluster without a Service of its API server.
+const unknown = "the API server's Service of the hosted cluster is not known"
+
+// ask does what is sent to a hosted cluster, and says whether it was asked: there are
+// bounds of ours, which are no fault of it.
+func (s *Step) ask(a *v1alpha1.InfraClusterAttachment, t hosted.Target, f func(*hosted.Work)) (asked bool) {
+	s.aside(client.ObjectKeyFromObject(a), func() time.Duration {
+		work := s.clients.Begin(t)
+		if work == nil {
+			return 0
+		}
+		defer work.End()
+		f(work)
+		asked = !work.Crowded()
+		return work.Waited()
+	})
+	return asked
+}
+
 // asBefore leaves everything as it is known of a hosted cluster that was not asked.
+// What is known of another generation is not known of this one.
 func (s *Step) asBefore(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, d apps.Decision) (time.Duration, error) {
-	if a.Status.AppsIngressStatus == nil {
-		d.Message = "the hosted cluster was not asked yet"
+	if a.Status.AppsIngressStatus == nil || a.Status.ObservedGeneration != a.Generation {
+		d.Message = hosted.NotAskedYet
 		s.report(a, d, w.Applied)
 	}
+	a.Status.AppsIngressStatus.Applied = w.Applied
 	st, after := a.Status.AppsIngressStatus, spread(recheckNotAsked)
 	if st.Phase == v1alpha1.AppsPhaseReady {
 		return after, nil
@@ -120,14 +148,10 @@ func (s *Step) asBefore(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, d app
 func spread(after time.Duration) time.Duration { return after - rand.N(after/5+1) }
 
 // advance reads the hosted cluster and carries out what follows.
-func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment, tenant string) ([]v1alpha1.AppliedObject, apps.Decision) {
+func (s *Step) advance(ctx context.Context, work *hosted.Work, w apps.Wanted, t hosted.Target) ([]v1alpha1.AppliedObject, apps.Decision) {
 	unreachable := func(err error) ([]v1alpha1.AppliedObject, apps.Decision) {
 		_, message := outcome.Describe(err)
 		return w.Applied, apps.Judge(w, apps.Observed{AccessProblem: message})
-	}
-	t, ok := target(tenant, f.ControlPlaneNamespace, f.Observed.Services)
-	if !ok {
-		return unreachable(errors.New("the API server's Service of the hosted cluster is not known"))
 	}
 	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
@@ -141,6 +165,9 @@ func (s *Step) advance(ctx context.Context, w apps.Wanted, f facts.Attachment, t
 	defer cancel()
 	seen := observer{hostedClient, w, s.clock()}.observe(ctx)
 	seen.HubMirrors = mirrors
+	if work.Crowded() {
+		return w.Applied, apps.Decision{}
+	}
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 	}
@@ -208,19 +235,17 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	}
 	t, ok := target(a.Namespace, string(a.Status.ControlPlaneNamespace), a.Status.Observed.Services)
 	if !ok {
-		return outcome.Waiting{
-			Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "the API server's Service of the hosted cluster is not known", After: recheckAway,
-		}
+		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: unknown, After: recheckAway}
 	}
 	var err error
-	if !s.aside(client.ObjectKeyFromObject(a), func() { err = s.removeFrom(ctx, t, w) }) {
+	if !s.ask(a, t, func(work *hosted.Work) { err = s.removeFrom(ctx, work, t, w) }) {
 		return hosted.ErrNotAsked
 	}
 	return err
 }
 
 // removeFrom removes from a hosted cluster what is recorded.
-func (s *Step) removeFrom(ctx context.Context, t hosted.Target, w apps.Wanted) error {
+func (s *Step) removeFrom(ctx context.Context, work *hosted.Work, t hosted.Target, w apps.Wanted) error {
 	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
 		return err
@@ -228,6 +253,9 @@ func (s *Step) removeFrom(ctx context.Context, t hosted.Target, w apps.Wanted) e
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	seen := observer{hostedClient, w, s.clock()}.observe(ctx)
+	if work.Crowded() {
+		return hosted.ErrNotAsked
+	}
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: seen.AccessProblem, After: recheckAway}
