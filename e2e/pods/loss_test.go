@@ -56,6 +56,7 @@ func (l *lab) checkNodeLost(t *testing.T, vm, neighbour *node.VM, cluster *hoste
 	}))
 
 	require.NoError(t, l.StartNode(t.Context(), 2))
+	l.whole(t)
 	l.expect(t, "infra/tenant-vlan100", "Available", "True")
 }
 
