@@ -82,18 +82,18 @@ func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, ne
 
 // checkLosses takes away what may be missing in the field. A kubelet that loses its
 // API server asks again later each time, up to a minute, until it has had two minutes
-// of quiet: so the outage of all comes last. And a container that ends again is
-// started later each time: what kills none comes between.
+// of quiet: so the outage of all comes last. What asks that no pod is restarted comes
+// before what kills some.
 func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a, b *hostedCluster) {
 	t.Helper()
 	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
 	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, vmB, a) })
 	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, intruder, a) })
+	l.step(t, "KubeVirt goes and comes", func(t *testing.T) { l.checkKindsGo(t, vmA, a, b) })
 	l.step(t, "what is killed comes back", func(t *testing.T) {
 		l.checkOperatorKilled(t, vmA, vmB)
 		l.checkKills(t, vmA, vmB)
 	})
-	l.step(t, "KubeVirt goes and comes", func(t *testing.T) { l.checkKindsGo(t, vmA, a, b) })
 	l.step(t, "the API server is away for longer than a lease", func(t *testing.T) { l.checkOutage(t, vmA, vmB, intruder) })
 }
 
