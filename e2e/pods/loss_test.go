@@ -158,7 +158,7 @@ func (l *lab) oneOfEach(t *testing.T) {
 // server says of its pods.
 func (l *lab) left(t *testing.T, index int) {
 	t.Helper()
-	require.NoError(t, node.Wait(t.Context(), patience, "one of each", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "the data plane to leave "+node.Name(index), func(ctx context.Context) error {
 		running, err := running(ctx, l.Nodes[index-1], daemons...)
 		if err == nil && len(running) > 0 {
 			err = fmt.Errorf("%s still runs %v", node.Name(index), running)
