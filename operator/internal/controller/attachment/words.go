@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,8 +25,8 @@ const (
 // they are its tenant's, who may word each refusal differently.
 type wording struct {
 	mu sync.Mutex
-	// spent is when an attachment may have all its rewrites at once again.
-	spent map[types.UID]time.Time // guarded by mu
+	// limiters are of attachments that have not all their rewrites.
+	limiters map[types.UID]*rate.Limiter // guarded by mu
 }
 
 // write writes the status: nothing but words of the hosted cluster is not worth a
@@ -41,19 +42,16 @@ func (c *Controller) write(ctx context.Context, before, a *v1alpha1.InfraCluster
 func (w *wording) allow(uid types.UID, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.spent == nil {
-		w.spent = map[types.UID]time.Time{}
+	maps.DeleteFunc(w.limiters, func(_ types.UID, l *rate.Limiter) bool { return l.TokensAt(now) >= rewriteAtOnce })
+	l := w.limiters[uid]
+	if l == nil {
+		l = rate.NewLimiter(rate.Every(rewriteEvery), rewriteAtOnce)
+		if w.limiters == nil {
+			w.limiters = map[types.UID]*rate.Limiter{}
+		}
+		w.limiters[uid] = l
 	}
-	maps.DeleteFunc(w.spent, func(_ types.UID, at time.Time) bool { return !at.After(now) })
-	at, known := w.spent[uid]
-	if !known {
-		at = now
-	}
-	if at.Sub(now) > (rewriteAtOnce-1)*rewriteEvery {
-		return false
-	}
-	w.spent[uid] = at.Add(rewriteEvery)
-	return true
+	return l.AllowN(now, 1)
 }
 
 // text is a message with what it belongs to.
