@@ -50,8 +50,9 @@ e2e-sh: ## A shell inside what e2e-up left (BOX=node1; CMD="kubectl get pods -A"
 .PHONY: e2e-down
 e2e-down: ## Remove what e2e-up left, and what a run that was killed left.
 	@$(GO_E2E) build -o $(BIN)/node ./node/cmd/node
-	@for state in $(E2E_DIR)/state.json /tmp/oooi-e2e-*/state.json; do \
-		test ! -e $$state || OOOI_E2E_DIR=$$(dirname $$state) $(BIN)/node down; \
+	@test ! -e $(E2E_DIR)/state.json || OOOI_E2E_DIR=$(E2E_DIR) $(BIN)/node down
+	@for state in /tmp/oooi-e2e-*/state.json; do \
+		test ! -e $$state || OOOI_E2E_DIR=$$(dirname $$state) $(BIN)/node down-orphan; \
 	done
 
 .PHONY: e2e-faults

@@ -73,10 +73,19 @@ func childOf(pid int) (int, error) {
 	return strconv.Atoi(fields[0])
 }
 
-// Command is a command that will run inside the box.
+// Command is a command that will run inside the box, until ctx ends.
 func (b *Box) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	enter := []string{"-t", strconv.Itoa(b.Init), "--net", "--mount", "--pid", "--ipc", "--uts", "--", name}
-	return exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	// nsenter forks into the pid namespace: what has its output is its child.
+	cmd.Cancel = func() error {
+		if pid, err := childOf(cmd.Process.Pid); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return cmd.Process.Kill()
+	}
+	cmd.WaitDelay = time.Second
+	return cmd
 }
 
 // Run runs a command inside the box and returns its output as error if it

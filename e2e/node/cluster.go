@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -52,7 +53,9 @@ type Cluster struct {
 
 // state is what Down needs.
 type state struct {
-	ID      string   `json:"id"`
+	ID string `json:"id"`
+	// Owner is the process that has brought it up, as process tells it.
+	Owner   string   `json:"owner"`
 	Tools   string   `json:"tools"`
 	Netns   []string `json:"netns"`
 	Boxes   []*Box   `json:"boxes"`
@@ -69,7 +72,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if _, err := rand.Read(id); err != nil {
 		return nil, fmt.Errorf("making the cluster's id: %w", err)
 	}
-	c := &Cluster{opts: opts, state: state{ID: "e2e" + hex.EncodeToString(id), Tools: opts.Tools}, stops: map[string]func(){}}
+	c := &Cluster{opts: opts, state: state{ID: "e2e" + hex.EncodeToString(id), Owner: process(os.Getpid()), Tools: opts.Tools}, stops: map[string]func(){}}
 	if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
@@ -205,6 +208,28 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) error {
 // Kubeconfig is the path of the administrator's kubeconfig. Its server is
 // reachable from inside the boxes.
 func (c *Cluster) Kubeconfig() string { return c.pki.Path("admin.kubeconfig") }
+
+// ID is what the names of its network namespaces begin with.
+func (c *Cluster) ID() string { return c.state.ID }
+
+// Owned tells whether the process that has brought it up still runs.
+func (c *Cluster) Owned() bool {
+	var pid int
+	_, err := fmt.Sscan(c.state.Owner, &pid)
+	return err == nil && process(pid) == c.state.Owner
+}
+
+// process is a process's number and when it has begun, in ticks since the machine's
+// start (proc_pid_stat(5)): its number may be another's by now. Empty: there is none.
+func process(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	const starttime = 22 - 3 // counted from what follows the name, which is in brackets
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return fmt.Sprintf("%d %s", pid, fields[starttime])
+}
 
 // Dir is the state directory.
 func (c *Cluster) Dir() string { return c.opts.Dir }

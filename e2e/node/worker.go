@@ -141,12 +141,38 @@ func (c *Cluster) startWorker(ctx context.Context, box *Box, config nodeConfig) 
 	if err := box.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", c.pauseArchive()); err != nil {
 		return err
 	}
-	if _, err := box.Daemon("kubelet", "env", quick[0], quick[1], c.tool("kubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+c.pki.Path(config.Name+".kubeconfig"),
-		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP); err != nil {
+	if err := c.startKubelet(box, config); err != nil {
 		return err
 	}
 	_, err = box.Daemon("kube-proxy", "env", quick[0], quick[1], c.tool("kube-proxy"), "--config="+at("kube-proxy.yaml"))
 	return err
+}
+
+func (c *Cluster) startKubelet(box *Box, config nodeConfig) error {
+	at := func(name string) string { return filepath.Join(config.State, name) }
+	_, err := box.Daemon("kubelet", "env", quick[0], quick[1], c.tool("kubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+c.pki.Path(config.Name+".kubeconfig"),
+		"--root-dir="+at("kubelet"), "--hostname-override="+config.Name, "--node-ip="+config.IP)
+	return err
+}
+
+// RestartKubelet starts a node's kubelet anew. The containers live on.
+func (c *Cluster) RestartKubelet(ctx context.Context, index int) error {
+	box := c.Nodes[index-1]
+	config, err := c.nodeConfig(box.Name, index)
+	if err != nil {
+		return err
+	}
+	if err := box.Run(ctx, "pkill", "-KILL", "-x", "kubelet"); err != nil {
+		return err
+	}
+	err = Wait(ctx, patience, "the kubelet to end", func(ctx context.Context) error {
+		_, err := box.Script(ctx, "! pgrep -x kubelet")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.startKubelet(box, config)
 }
 
 // startRouter starts what enforces NetworkPolicies. It ends at once where its

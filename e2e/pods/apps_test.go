@@ -190,8 +190,7 @@ func (g *guest) checkAppsTraffic(t *testing.T, neighbour *node.VM) {
 func (g *guest) checkAppsGone(t *testing.T, neighbour *node.VM) {
 	t.Helper()
 	require.NoError(t, node.Wait(t.Context(), patience, "the objects of *.apps to go", func(ctx context.Context) error {
-		out, err := g.kubectl(ctx, "get", "-A", "-o", "name", "-l", "app.kubernetes.io/managed-by=oooi",
-			"services,ipaddresspools.metallb.io,l2advertisements.metallb.io,metallbs.metallb.io,subscriptions.operators.coreos.com")
+		out, err := g.kubectl(ctx, "get", "-A", "-o", "name", "-l", "app.kubernetes.io/managed-by=oooi", appsKinds)
 		if err == nil && strings.TrimSpace(out) != "" {
 			err = errors.New("left: " + out)
 		}
@@ -201,6 +200,22 @@ func (g *guest) checkAppsGone(t *testing.T, neighbour *node.VM) {
 	require.NoError(t, node.Wait(t.Context(), patience, name+" to be forwarded", g.resolves(neighbour, name, elsewhere)))
 	g.progress.Say("*.apps of %s is gone", g.cluster.Name)
 }
+
+// checkNothingInside looks into the hosted cluster from the node that runs its API
+// server, for the VLAN leads there no more: no object of *.apps is ours.
+func (g *guest) checkNothingInside(t *testing.T) {
+	t.Helper()
+	server := "https://" + g.podIP(t, g.cluster.namespace(), "app=kube-apiserver").String() + ":6443"
+	out, err := g.Nodes[0].Output(t.Context(), filepath.Join(g.tools, "kubectl"), "--kubeconfig", g.config, "--server", server, "--tls-server-name", "kube-apiserver",
+		"--cache-dir", filepath.Join(g.Dir(), "inside-cache"), "get", "-A", "-o", "yaml", "namespaces,"+appsKinds)
+	require.NoError(t, err)
+	require.Contains(t, out, "openshift-operators", "somebody who answers")
+	require.NotContains(t, out, "oooi")
+	require.NotContains(t, out, "densityops")
+}
+
+// appsKinds are what oooi makes for *.apps in a hosted cluster.
+const appsKinds = "services,ipaddresspools.metallb.io,l2advertisements.metallb.io,metallbs.metallb.io,subscriptions.operators.coreos.com"
 
 // moduleDir is where a module of a tools module lies in the cache.
 func moduleDir(t *testing.T, tool, module string) string {

@@ -13,7 +13,8 @@ import (
 )
 
 // checkAttachmentChange removes one cluster and brings it back while a
-// connection of the other is open (behaviour E8).
+// connection of the other is open (behaviour E8). That it lives beyond the time of a
+// listener's drain is the proxy's own test.
 func (l *lab) checkAttachmentChange(t *testing.T, vmA, vmB *node.VM, b *hostedCluster) {
 	connection := l.hold(t, vmA, "api."+domainA)
 	_, err := l.Kubectl(t.Context(), "delete", "-n", "clusters", "infraclusterattachment/"+b.Name, "--timeout=3m")

@@ -46,7 +46,7 @@ func TestCluster(t *testing.T) {
 	l.checkService(t, vmA, vmB, intruder, a, b)
 	l.checkChanges(t, vmA, vmB, b, next)
 	l.checkLosses(t, vmA, vmB, intruder, a, b)
-	l.step(t, "uninstall leaves nothing", func(t *testing.T) { l.checkUninstall(t, a, b) })
+	l.step(t, "uninstall leaves nothing", func(t *testing.T) { l.checkUninstall(t, vmA, a, b) })
 	l.step(t, "nor does a kustomization", func(t *testing.T) { l.checkKustomization(t, now, a) })
 }
 
@@ -57,6 +57,7 @@ func (l *lab) checkService(t *testing.T, vmA, vmB, intruder *node.VM, a, b *host
 		"every name in both views":               func(t *testing.T) { l.checkViews(t, vmA, vmB, a, b) },
 		"TLS lands on the right control plane":   func(t *testing.T) { l.checkRoutes(t, vmA, vmB) },
 		"no way into the other's control plane":  func(t *testing.T) { l.checkNoWayAcross(t, vmA, vmB) },
+		"an address that only a Machine names":   func(t *testing.T) { l.checkMachineAddress(t, a) },
 		"pods see the pod view":                  func(t *testing.T) { l.checkPodSide(t) },
 		"only the proxy reaches a control plane": func(t *testing.T) { l.checkPolicy(t, vmA, a); l.checkPolicy(t, vmB, b) },
 		"processes have few rights":              func(t *testing.T) { l.checkRights(t) },
@@ -75,8 +76,8 @@ func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, ne
 	t.Helper()
 	l.step(t, "the catalog upgrades the operator", func(t *testing.T) { l.checkUpgrade(t, vmA, vmB, next) })
 	l.step(t, "an attachment goes and comes", func(t *testing.T) { l.checkAttachmentChange(t, vmA, vmB, b) })
-	l.step(t, "an image is named in the Infra", func(t *testing.T) { l.checkOverrideInInfra(t, vmA) })
-	l.step(t, "an image is named in the Subscription", func(t *testing.T) { l.checkOverride(t) })
+	l.step(t, "an image is named in the Infra", func(t *testing.T) { l.checkOverrideInInfra(t, vmA, vmB) })
+	l.step(t, "an image is named in the Subscription", func(t *testing.T) { l.checkOverride(t, vmB) })
 	l.step(t, "a proxy that is told to go drains", func(t *testing.T) { l.checkDrain(t, vmA) })
 }
 
@@ -86,7 +87,7 @@ func (l *lab) checkChanges(t *testing.T, vmA, vmB *node.VM, b *hostedCluster, ne
 // before what kills some.
 func (l *lab) checkLosses(t *testing.T, vmA, vmB, intruder *node.VM, a, b *hostedCluster) {
 	t.Helper()
-	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB) })
+	l.step(t, "a kubelet and its runtime are paused", func(t *testing.T) { l.checkNodePaused(t, vmA, vmB, a) })
 	l.step(t, "a node is cut off and mended", func(t *testing.T) { l.checkNodeCut(t, vmA, vmB, a) })
 	l.step(t, "a node is lost", func(t *testing.T) { l.checkNodeLost(t, vmA, intruder, a) })
 	l.step(t, "KubeVirt goes and comes", func(t *testing.T) { l.checkKindsGo(t, vmA, a, b) })

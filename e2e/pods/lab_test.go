@@ -62,8 +62,10 @@ func newLab(t *testing.T, name string, nodes int) *lab {
 		root:     root,
 	}
 	l.Cluster, err = node.Up(t.Context(), node.Options{Dir: dir, Tools: l.tools, Nodes: nodes, NetworkPolicy: nodes > 1, Progress: l.progress})
-	t.Cleanup(func() { l.end(t, filepath.Join(root, "e2e-out", name)) })
+	kept := filepath.Join(root, "e2e-out", name)
+	t.Cleanup(func() { l.end(t, kept) })
 	require.NoError(t, err)
+	l.keepInTime(t, kept)
 	require.NoError(t, l.Capture())
 	l.build(t, l.standin, "./cmd/standin")
 	_, err = l.World.Daemon("upstream", l.standin, "upstream", node.UpstreamDNS+":53")
@@ -85,23 +87,52 @@ func (l *lab) build(t *testing.T, out, pkg string) {
 	require.NoError(t, err, "building %s: %s", pkg, built)
 }
 
+// keepInTime keeps what explains a test that hangs: at its deadline it ends without
+// any of its cleanups.
+func (l *lab) keepInTime(t *testing.T, kept string) {
+	deadline, limited := t.Deadline()
+	if !limited {
+		return
+	}
+	timer := time.AfterFunc(time.Until(deadline)-patience, func() {
+		l.progress.Say("the time is nearly over")
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		l.keep(ctx, kept)
+	})
+	t.Cleanup(func() { timer.Stop() })
+}
+
 func (l *lab) end(t *testing.T, kept string) {
 	if l.Cluster == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
-	defer cancel()
 	if t.Failed() {
-		if _, err := l.Kubectl(ctx, "get", "--raw", "/readyz"); err != nil {
-			l.progress.Say("starting the API server, to ask it: %v", l.StartAPI(ctx))
-		}
-		l.keep(ctx, kept)
+		l.explain(t, kept)
 	}
 	if os.Getenv("KEEP") != "" {
 		l.progress.Say("the cluster stays up, in %s", l.Dir())
 		return
 	}
-	require.NoError(t, l.Down(ctx))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	// As "make e2e-down" does it, which knows what is written down and no more.
+	c, err := node.Load(l.Dir(), l.progress)
+	require.NoError(t, err)
+	require.NoError(t, c.Down(ctx))
+	left, err := filepath.Glob("/run/netns/" + l.ID() + "-*")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// explain keeps what shows why a test has failed.
+func (l *lab) explain(t *testing.T, kept string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+	defer cancel()
+	if _, err := l.Kubectl(ctx, "get", "--raw", "/readyz"); err != nil {
+		l.progress.Say("starting the API server, to ask it: %v", l.StartAPI(ctx))
+	}
+	l.keep(ctx, kept)
 }
 
 // loadImages builds every image that the manifests name, under that name, and
@@ -156,25 +187,14 @@ func (l *lab) imageSpec(t *testing.T, reference string) images.Spec {
 		require.NoError(t, err)
 		return images.Spec{User: "0:0", Files: []images.File{{Path: "/bin/busybox", Source: path, Mode: 0o755}, {Path: "/bin/tar", Link: "busybox"}}}
 	case "envoy":
-		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), l.unpackLibc(t))
+		// With this machine's own C library, which is Debian's too.
+		spec, err := images.Envoy("amd64", cmp.Or(os.Getenv("ENVOY"), filepath.Join(l.tools, "envoy")), "/")
 		require.NoError(t, err)
 		return spec
 	}
 	spec, err := images.Component(name, "amd64", l.bin)
 	require.NoError(t, err)
 	return spec
-}
-
-// unpackLibc gets the C library that the Envoy binary needs.
-func (l *lab) unpackLibc(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(l.Dir(), "libc6")
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	cmd := exec.CommandContext(t.Context(), "bash", "-euc", `apt-get -qq download libc6 2>/dev/null; dpkg-deb -x libc6_*.deb .`)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "getting libc6: %s", out)
-	return dir
 }
 
 func testdata(t *testing.T, name string) string {

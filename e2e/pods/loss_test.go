@@ -63,13 +63,14 @@ func (l *lab) checkNodeLost(t *testing.T, vm, neighbour *node.VM, cluster *hoste
 // checkNodePaused stops the kubelet and the container runtime of the node that runs
 // the data plane, whose pods live on: their successors come, and once both go on
 // there are no longer two of each than the case allows (case C46, hazard 244).
-func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM) {
+func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM, cluster *hostedCluster) {
 	l.gatherDataPlane(t)
 	before, err := vm.Boot(t.Context())
 	require.NoError(t, err)
 	pause := func(paused bool) {
 		t.Helper()
-		for _, daemon := range []string{"kubelet", "containerd"} {
+		// What the kubelet asks for first is to be there.
+		for _, daemon := range []string{"containerd", "kubelet"} {
 			require.NoError(t, l.Nodes[1].Pause(daemon, paused))
 		}
 	}
@@ -79,6 +80,9 @@ func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM) {
 	l.successors(t, vm, before)
 	l.twoOwnersEach(t, neighbour)
 	l.progress.Say("each server address has two owners %.0fs later", time.Since(start).Seconds())
+	require.NoError(t, node.Wait(t.Context(), lostAtMost-time.Since(start), "either owner to serve", func(ctx context.Context) error {
+		return l.asks(ctx, vm, cluster, "https://api."+cluster.domain()+":6443")
+	}))
 	pause(false)
 	require.Less(t, l.oneOwnerEach(t, neighbour), twiceAtMost)
 	l.oneOfEach(t)
@@ -127,12 +131,12 @@ func (l *lab) checkNodeCut(t *testing.T, vm, neighbour *node.VM, cluster *hosted
 	l.progress.Say("node2 is mended and the VM is served")
 }
 
-// successors waits until node1 runs all of the data plane, while a VM is given its
-// own address by whoever answers.
+// successors waits until node1 runs all of the data plane, for as long as case C46
+// allows, while a VM is given its own address by whoever answers.
 func (l *lab) successors(t *testing.T, vm *node.VM, before node.Lease) {
 	t.Helper()
 	start := time.Now()
-	require.NoError(t, node.Wait(t.Context(), patience, "the successors on node1", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), lostAtMost, "the successors on node1", func(ctx context.Context) error {
 		if lease, err := vm.Boot(ctx); err == nil {
 			require.Equal(t, before["ip"], lease["ip"], "another address while two servers live")
 		}

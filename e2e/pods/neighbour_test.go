@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/densityops/oooi/e2e/node"
 )
@@ -91,15 +92,7 @@ func (l *lab) owner(ctx context.Context, process string) (string, error) {
 func (l *lab) oneOwnerEach(t *testing.T, vm *node.VM) time.Duration {
 	t.Helper()
 	start := time.Now()
-	for address := range serving {
-		require.NoError(t, node.Wait(t.Context(), patience, address+" to have one owner", func(ctx context.Context) error {
-			owners, err := owners(ctx, vm, address)
-			if err == nil && len(owners) != 1 {
-				err = fmt.Errorf("it has %v", owners)
-			}
-			return err
-		}))
-	}
+	l.ownersEach(t, vm, 1)
 	took := time.Since(start)
 	l.progress.Say("each server address has one owner %.1fs after node2 is back", took.Seconds())
 	return took
@@ -108,15 +101,26 @@ func (l *lab) oneOwnerEach(t *testing.T, vm *node.VM) time.Duration {
 // twoOwnersEach waits until each server address has two owners.
 func (l *lab) twoOwnersEach(t *testing.T, vm *node.VM) {
 	t.Helper()
+	l.ownersEach(t, vm, 2)
+}
+
+// ownersEach waits until each server address has so many owners, all at once: each
+// time one is asked for takes a second.
+func (l *lab) ownersEach(t *testing.T, vm *node.VM, count int) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
 	for address := range serving {
-		require.NoError(t, node.Wait(t.Context(), patience, address+" to have two owners", func(ctx context.Context) error {
-			owners, err := owners(ctx, vm, address)
-			if err == nil && len(owners) != 2 {
-				err = fmt.Errorf("it has %v", owners)
-			}
-			return err
-		}))
+		group.Go(func() error {
+			return node.Wait(ctx, patience, fmt.Sprintf("%s to have %d owners", address, count), func(ctx context.Context) error {
+				owners, err := owners(ctx, vm, address)
+				if err == nil && len(owners) != count {
+					err = fmt.Errorf("it has %v", owners)
+				}
+				return err
+			})
+		})
 	}
+	require.NoError(t, group.Wait())
 }
 
 var reply = regexp.MustCompile(`reply from \S+ \[([0-9A-Fa-f:]+)\]`)

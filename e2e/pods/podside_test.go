@@ -34,14 +34,22 @@ func (l *lab) checkPodSide(t *testing.T) {
 	}
 }
 
-// checkPolicy asks a control plane from a pod that is not the proxy, with the
-// policy that is ours, and after that was deleted (behaviour B11). The proxy goes on
-// reaching it: there is somebody who would answer.
+// checkPolicy asks a control plane from pods that are not the proxy, one of them in
+// the proxy's namespace, with the policy that is ours, and after that was deleted
+// (behaviour B11). The proxy goes on reaching it: there is somebody who would answer.
 func (l *lab) checkPolicy(t *testing.T, vm *node.VM, cluster *hostedCluster) {
-	api := l.clusterIP(t, cluster.namespace(), "kube-apiserver") + ":6443"
+	var targets []string
+	for service, port := range map[string]string{
+		"kube-apiserver": "6443", "oauth-openshift": "6443", "konnectivity-server": "8091", "ignition-server-proxy": "443",
+	} {
+		targets = append(targets, l.clusterIP(t, cluster.namespace(), service)+":"+port)
+	}
 	keeps := func() {
 		t.Helper()
-		l.reachable(t, "bystander", "bystander", api, refused)
+		for _, target := range targets {
+			l.reachable(t, "bystander", "bystander", target, refused)
+			l.reachable(t, "clusters", "passer-by", target, refused)
+		}
 		require.NoError(t, node.Wait(t.Context(), patience, "the proxy to reach "+cluster.Name, l.reaches(vm, "api."+cluster.domain(), cluster.Name+"/api")))
 	}
 	uid := func(ctx context.Context) (string, error) {

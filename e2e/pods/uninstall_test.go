@@ -16,9 +16,17 @@ import (
 )
 
 // checkUninstall removes oooi as operator/docs/uninstall.md says, where it came by
-// OLM, and looks for what is left (behaviours B6, I4).
-func (l *lab) checkUninstall(t *testing.T, clusters ...*hostedCluster) {
+// OLM and *.apps of the first cluster is served, and looks for what is left
+// (behaviours B6, I4).
+func (l *lab) checkUninstall(t *testing.T, vm *node.VM, clusters ...*hostedCluster) {
+	for i := range l.Nodes {
+		require.NoError(t, l.RestartKubelet(t.Context(), i+1)) // it would sit on the outage for a minute
+	}
+	g := l.guest(t, vm, clusters[0])
+	g.declare(t, true)
+	l.phase(t, clusters[0], "Ready/ReconciliationSucceeded")
 	l.checkResourcesGo(t, clusters...)
+	g.checkNothingInside(t)
 	crds, err := l.Kubectl(t.Context(), "get", "crd", "-o", `jsonpath={.items[?(@.spec.group=="hostedcluster.densityops.com")].metadata.name}`)
 	require.NoError(t, err)
 	require.Len(t, strings.Fields(crds), 5)
@@ -34,6 +42,7 @@ func (l *lab) checkUninstall(t *testing.T, clusters ...*hostedCluster) {
 	} {
 		_, err := l.Kubectl(t.Context(), append([]string{"delete", "--timeout=3m"}, args...)...)
 		require.NoError(t, err)
+		l.progress.Say("deleted: %s", args[0])
 	}
 	// OLM makes its record anew until it has seen that everything is gone.
 	require.NoError(t, node.Wait(t.Context(), patience, "OLM to forget the operator", func(ctx context.Context) error {
@@ -52,6 +61,7 @@ func (l *lab) checkResourcesGo(t *testing.T, clusters ...*hostedCluster) {
 	for _, kind := range []string{"infraclusterattachments", "infras"} {
 		_, err := l.Kubectl(t.Context(), "delete", kind, "-A", "--all", "--timeout=3m")
 		require.NoError(t, err)
+		l.progress.Say("deleted: %s", kind)
 	}
 	const kinds = "deployments,services,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,leases," +
 		"dhcpservers,dnsservers,proxyservers,clusterrolebindings,pods"

@@ -2,6 +2,7 @@
 //
 //	node up [NODES]   brings one up and returns
 //	node down         removes all of it
+//	node down-orphan  the same, unless who has brought it up still runs
 //	node sh CMD...    runs a command inside a box, with kubectl's PATH and KUBECONFIG
 //
 // The box is $OOOI_E2E_BOX (a node, a VM, control, switch or world), else the
@@ -34,16 +35,16 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: node up [NODES] | down | sh CMD")
+		return errors.New("usage: node up [NODES] | down | down-orphan | sh CMD")
 	}
 	dir := cmp.Or(os.Getenv("OOOI_E2E_DIR"), filepath.Join(os.TempDir(), "oooi-e2e"))
 	progress := node.NewProgress(os.Stdout, "node")
 	switch args[0] {
 	case "up":
 		return up(ctx, dir, progress, args[1:])
-	case "down":
+	case "down", "down-orphan":
 		c, err := node.Load(dir, progress)
-		if err != nil {
+		if err != nil || args[0] == "down-orphan" && c.Owned() {
 			return err
 		}
 		return c.Down(ctx)
