@@ -243,6 +243,17 @@ func TestASnapshotReachesEnvoyAndItsAcceptanceTheStatus(t *testing.T) {
 	require.Contains(t, metrics, `oooi_xds_accepted_info{version="sha256:2"} 1`)
 }
 
+// A file that somebody writes by hand may keep its version (R2: by content).
+func TestAChangedFileOfTheSameVersionReachesEnvoy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.json")
+	writeFile(t, file, snapshotOf("mine", 1, "a"))
+	o := start(t, func(o *Options) { o.Snapshot = file })
+	e := connectEnvoy(t, o.XDSSocket, xds.Standalone, "")
+	eventually(t, 5*time.Second, "the first content", func() bool { return e.has("a") })
+	writeFile(t, file, snapshotOf("mine", 1, "a", "b"))
+	eventually(t, 5*time.Second, "the second content", func() bool { return e.has("b") })
+}
+
 // behaviour E9; hazard 190; case C38c. That it is there within a second is shown
 // with a clock of its own in package report.
 func TestARejectionIsInTheStatusInEnvoysWords(t *testing.T) {

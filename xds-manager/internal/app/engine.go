@@ -62,6 +62,7 @@ type engine struct {
 	table       routes.Table
 	translator  translate.Translator
 	snapshot    *agent.Snapshot
+	source      *agent.Snapshot // what published was made of
 	published   translate.Resources
 	publishedAt time.Time
 	version     string
@@ -248,7 +249,8 @@ func (e *engine) publish(ctx context.Context) {
 	}
 	e.set("device", e.forwarding(env.VLANDevice.Name))
 	e.startAnnouncing(ctx, env.VLANDevice.Name)
-	if e.version == e.snapshot.Version && !e.stale(env) {
+	// Not by version: a file that somebody writes by hand may keep its own.
+	if e.source == e.snapshot && !e.stale(env) {
 		return
 	}
 	r, problems, err := e.translator.Snapshot(e.table, env)
@@ -257,7 +259,7 @@ func (e *engine) publish(ctx context.Context) {
 		e.set("translate", append(problems, routes.Problem{Reason: ReasonTranslationRejected, Message: err.Error()}))
 		return
 	}
-	e.lastEnv = env
+	e.lastEnv, e.source = env, e.snapshot
 	e.published, e.version, e.publishedAt = r, e.snapshot.Version, began
 	e.mu.Lock()
 	e.observed = e.version
