@@ -133,8 +133,8 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "")
 }
 
-// Run writes until ctx ends. A failed write is tried again with growing pauses;
-// a newer stanza replaces the one that waits.
+// Run writes until ctx ends. A failed write is tried again with growing pauses,
+// whatever is set meanwhile; a newer stanza replaces the one that waits.
 func (r *Reporter) Run(ctx context.Context) error {
 	var written *Agent
 	pause := firstPause
@@ -153,8 +153,9 @@ func (r *Reporter) Run(ctx context.Context) error {
 		}
 		if err := r.write(ctx, *next); err != nil {
 			r.logger.Warn("status not written", "err", err, "retry", pause.String())
-			time.AfterFunc(pause, r.again)
+			sleep(ctx, pause)
 			pause = min(2*pause, lastPause)
+			r.again()
 			continue
 		}
 		written, pause = next, firstPause

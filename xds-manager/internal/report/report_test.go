@@ -41,10 +41,12 @@ func TestTheStanzaHasExactlyOurFields(t *testing.T) {
 // recorder is an API server that fails as often as it is told to.
 type recorder struct {
 	failures int
+	tries    int
 	bodies   [][]byte
 }
 
 func (r *recorder) Apply(_ context.Context, body []byte) error {
+	r.tries++
 	if r.failures > 0 {
 		r.failures--
 		return errors.New("connection refused")
@@ -108,6 +110,24 @@ func TestAFailedWriteIsTriedAgainAndTheNewestWins(t *testing.T) {
 	})
 	require.Len(t, api.bodies, 1)
 	require.Contains(t, string(api.bodies[0]), `"backends":2`)
+}
+
+// The engine sets what it has each second, changed or not: an API server that
+// refuses is asked less and less often all the same.
+func TestAWriterThatIsRefusedAsksSeldom(t *testing.T) {
+	api := &recorder{failures: 1000}
+	run(t, api, func(r *Reporter) {
+		for i := range 600 {
+			r.Set(Agent{Backends: int32(i % 2)})
+			settle(time.Second)
+		}
+		require.LessOrEqual(t, api.tries, 20)
+		require.Greater(t, api.tries, 10)
+		api.failures = 0
+		settle(lastPause + time.Second)
+		require.Len(t, api.bodies, 1, "what was set last arrives")
+		require.Contains(t, string(api.bodies[0]), `"backends":1`)
+	})
 }
 
 // hazard 190: a rejection is in status within one second.
