@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -119,8 +120,9 @@ func TestASnapshotWithoutOneValidBackendChangesNothing(t *testing.T) {
 	})
 }
 
-// behaviour E6: a resolver on the VLAN that says what it is told to.
-func nameServer(t *testing.T, w *world, answers func() []netip.Addr) {
+// behaviour E6: a resolver on the VLAN that says what it is told to, until the end
+// that is returned.
+func nameServer(t *testing.T, w *world, answers func() []netip.Addr) (end func()) {
 	t.Helper()
 	var pc net.PacketConn
 	require.NoError(t, Within(w.VMs, func() (err error) {
@@ -153,6 +155,22 @@ func nameServer(t *testing.T, w *world, answers func() []netip.Addr) {
 			}
 		}
 	}()
+	return func() { _ = pc.Close() }
+}
+
+// named makes the fixture's *.apps of A a name that the resolver knows.
+func (w *world) named() {
+	w.t.Helper()
+	w.edit(func(p map[string]any) {
+		p["upstreams"] = []any{Stranger.String()}
+		backendsOf(p)["example-hcp-a/apps-https"]["endpoints"] = []any{map[string]any{"hostname": "lb.tenant.example.net", "port": 443}}
+	})
+}
+
+// apps asks *.apps of A.
+func (w *world) apps() string {
+	w.t.Helper()
+	return w.from(WorkerA, 443, Named("x.apps.example-hcp-a.clusters.example.com"), 0)
 }
 
 // behaviour E6: only addresses inside the network that are none of ours are used.
@@ -177,18 +195,39 @@ func TestANamedEndpointLeadsOnlyToFreeAddressesOfTheVLAN(t *testing.T) {
 				}
 				return out
 			})
-			w.edit(func(p map[string]any) {
-				p["upstreams"] = []any{Stranger.String()}
-				backendsOf(p)["example-hcp-a/apps-https"]["endpoints"] = []any{map[string]any{"hostname": "lb.tenant.example.net", "port": 443}}
-			})
+			w.named()
 			w.start()
-			ask := func() string { return w.from(WorkerA, 443, Named("x.apps.example-hcp-a.clusters.example.com"), 0) }
 			w.until(5*time.Second, fmt.Sprintf("answers %s", c.want), func() bool {
-				return ask() == c.want && w.metric(`oooi_xds_lookups_total{result="ok"}`)+w.metric(`oooi_xds_lookups_total{result="error"}`) > 0
+				return w.apps() == c.want && w.metric(`oooi_xds_lookups_total{result="ok"}`)+w.metric(`oooi_xds_lookups_total{result="error"}`) > 0
 			})
-			require.Equal(t, c.want, ask())
+			require.Equal(t, c.want, w.apps())
 		})
 	}
+}
+
+// behaviours E6 and E11: a manager that dies while the VLAN's DNS is away takes
+// nothing from the Envoy that goes on.
+func TestARestartWithoutDNSTakesNoNamedEndpointAway(t *testing.T) {
+	w := newWorld(t)
+	end := nameServer(t, w, func() []netip.Addr { return []netip.Addr{VIPA} })
+	state := w.Path("state")
+	require.NoError(t, os.Mkdir(state, 0o700))
+	require.NoError(t, os.Chmod(state, 0o777))
+	w.ManagerArgs = []string{"--state-dir", state}
+	w.named()
+	w.start()
+	w.until(5*time.Second, "the name leads to its backend", func() bool { return w.apps() == "a-apps" })
+	w.until(5*time.Second, "the address is kept", func() bool {
+		_, err := os.Stat(filepath.Join(state, "resolved.json"))
+		return err == nil
+	})
+	end()
+	require.NoError(t, w.Manager.Kill())
+	require.NoError(t, w.StartManager())
+	require.NoError(t, w.Ready(t.Context()))
+	require.Equal(t, "a-apps", w.apps(), "what the new manager has sent")
+	w.until(5*time.Second, "nobody answers it", func() bool { return w.metric(`oooi_xds_lookups_total{result="error"}`) > 0 })
+	require.Equal(t, "a-apps", w.apps())
 }
 
 // behaviour B5; hazard 182: neighbours that know another hardware address learn

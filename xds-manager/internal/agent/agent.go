@@ -181,19 +181,27 @@ func Keep(dir string, s Snapshot) error {
 	if err != nil {
 		return err
 	}
+	if err := Replace(dir, lastGoodFile, b); err != nil {
+		return fmt.Errorf("keeping snapshot: %w", err)
+	}
+	return nil
+}
+
+// Replace writes a file of the state directory, whole or not at all.
+func Replace(dir, name string, b []byte) error {
 	// One name always: an error that holds it is a problem in the status, and
 	// must be the same words each time.
-	f, err := os.OpenFile(filepath.Join(dir, lastGoodFile+".new"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, name+".new"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("keeping snapshot: %w", err)
+		return err
 	}
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, lastGoodFile))
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
-		return fmt.Errorf("keeping snapshot: %w", errors.Join(err, os.Remove(f.Name())))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

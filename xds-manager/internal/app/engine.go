@@ -76,13 +76,18 @@ type engine struct {
 	announced   netip.Addr
 	lastEnv     translate.Env
 	prober      *prober
+
+	resolvedKept      map[string][]netip.Addr // what of resolved lies on disk
+	resolvedKeepAfter time.Time
 }
 
 func newEngine(a *App) *engine {
 	e := &engine{
 		app: a, logger: a.o.Logger, kick: make(chan struct{}, 1), problems: map[string][]routes.Problem{},
-		resolved: map[string][]netip.Addr{}, lookups: make(chan lookups, 1), health: newHealth(), prober: newProber(),
+		lookups: make(chan lookups, 1), health: newHealth(), prober: newProber(),
 	}
+	e.resolved = loadResolved(a.o.StateDir, a.o.Logger)
+	e.resolvedKept = e.resolved
 	e.health.turn(time.Now())
 	return e
 }
@@ -173,6 +178,7 @@ func (e *engine) pass(ctx context.Context) {
 	if e.snapshot != nil {
 		e.startLookups(ctx)
 		e.publish(ctx)
+		e.keepResolved()
 		e.prober.start(ctx, time.Now(), vips(e.table))
 		e.set("probe", e.prober.problems(e.table))
 		e.keep(u, state)
@@ -230,7 +236,7 @@ func (e *engine) accept(s *agent.Snapshot) {
 
 // env finds out what only the pod knows.
 func (e *engine) env(t routes.Table) (translate.Env, error) {
-	env := translate.Env{Resolved: e.resolved}
+	env := translate.Env{Resolved: usable(e.resolved, policyOf(t))}
 	var err, perr error
 	env.VLANDevice, err = deviceOf(t.ServerIP)
 	if e.app.o.PodIP != "" {
@@ -379,7 +385,7 @@ func (e *engine) startLookups(ctx context.Context) {
 		return
 	}
 	e.resolving = true
-	policy := resolve.Policy{Upstreams: e.table.Upstreams, CIDR: e.table.CIDR, Reserved: append(slices.Clone(e.table.Reserved), e.table.ServerIP)}
+	policy := policyOf(e.table)
 	go func() { e.lookups <- lookUp(ctx, policy, hosts) }()
 }
 

@@ -70,7 +70,7 @@ func (o *Options) serveFlags(f flags) {
 	f.text(&o.HubCA, "hub-ca", "OOOI_HUB_CA", "/etc/oooi/ca.crt", "PEM `FILE` that the stream's certificate is checked with", nil)
 	f.text(&o.Token, "token", "OOOI_TOKEN", "/var/run/secrets/oooi/token", "`FILE` with the ServiceAccount token for the stream", nil)
 	f.text(&o.Kubeconfig, "kubeconfig", "OOOI_KUBECONFIG", "", "kubeconfig `FILE`; empty = the pod's account", nil)
-	f.text(&o.StateDir, "state-dir", "OOOI_STATE_DIR", "", "`DIR` where the last good snapshot is kept", nil)
+	f.text(&o.StateDir, "state-dir", "OOOI_STATE_DIR", "", "`DIR` where the last good snapshot and the endpoints' addresses are kept", nil)
 	f.text(&o.Listen, "listen", "OOOI_LISTEN", "", "health and metrics, `IP:PORT`; empty = none", listenAddress)
 	f.text(&o.Fence, "fence", "OOOI_FENCE", "off", "`on|off`; on = an init container fences the pod's network", onOrOff)
 	f.duration(&o.DrainTime, "drain-time", "OOOI_DRAIN_TIME", 600*time.Second, time.Second, "Envoy's --drain-time-s, a `DURATION`")

@@ -43,7 +43,7 @@ func (p Policy) Host(ctx context.Context, host string) ([]netip.Addr, error) {
 			errs = append(errs, fmt.Errorf("asking %s: %w", s, err))
 			continue
 		}
-		return p.usable(addrs)
+		return p.Usable(addrs)
 	}
 	return nil, errors.Join(errs...)
 }
@@ -72,7 +72,9 @@ func ask(ctx context.Context, server, host string) ([]netip.Addr, error) {
 	return r.LookupNetIP(ctx, "ip4", strings.TrimSuffix(host, ".")+".")
 }
 
-func (p Policy) usable(in []netip.Addr) ([]netip.Addr, error) {
+// Usable are those of the addresses that may be used, sorted and once each. The
+// error says that there are none.
+func (p Policy) Usable(in []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	for _, a := range in {
 		a = a.Unmap()
