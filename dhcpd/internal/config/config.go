@@ -15,7 +15,7 @@ import (
 // one outlives what anybody remembers of the network.
 const (
 	minLease = time.Minute
-	maxLease = 720 * time.Hour
+	maxLease = lease.MaxLeaseTime
 )
 
 // Config is what one server serves.

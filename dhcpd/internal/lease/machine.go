@@ -121,7 +121,8 @@ func (t *Table) Knows(m MAC) bool {
 
 // Merge takes over what a successor or predecessor has written down, which
 // counts more than what is recorded here. When each lease ends is not known,
-// so it is given its full time.
+// so it is given its full time, or what was recorded here if that is longer. It
+// may have been longer elsewhere too, so what ends by it is probed.
 func (t *Table) Merge(bindings []Binding, now time.Time) {
 	for _, b := range bindings {
 		if !b.IP.Is4() || !t.set.Prefix.Contains(b.IP) || !b.MAC.Unicast() {
@@ -143,8 +144,8 @@ func (t *Table) Merge(bindings []Binding, now time.Time) {
 		if !e.vm.same(b.VM) {
 			t.identify(e, b.VM)
 		}
-		e.fresh, e.pinned = false, e.vm.Known()
-		t.put(e, Bound, now.Add(t.set.LeaseTime))
+		e.fresh, e.pinned = true, e.vm.Known()
+		t.put(e, Bound, t.end(e, now))
 		t.record(e)
 	}
 	t.generation++

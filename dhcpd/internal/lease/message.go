@@ -174,10 +174,21 @@ func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 	if e.vm.Known() && fresh {
 		e.pinned = true
 	}
-	t.put(e, Bound, now.Add(t.set.LeaseTime))
+	t.put(e, Bound, t.end(e, now))
 	delete(t.wanted, e.ip)
 	t.record(e)
 	return Answer{Verdict: Ack, Reason: OK, IP: address(e.ip), VM: e.vm, New: fresh}
+}
+
+// end is when a lease ends that is given or renewed now. Where leases have become
+// shorter it stays as it was: the client may not hear of the renewal, and then has
+// what it was told before.
+func (t *Table) end(e *entry, now time.Time) time.Time {
+	until := now.Add(t.set.LeaseTime)
+	if e.state == Bound && e.deadline.After(until) {
+		return e.deadline
+	}
+	return until
 }
 
 // comesFrom remembers what e goes back to if its binding cannot be stored.

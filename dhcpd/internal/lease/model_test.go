@@ -31,7 +31,7 @@ type lease struct {
 }
 
 func newWorld(tb testing.TB, seed uint64, cluster bool) *world {
-	w := &world{tb: tb, s: small(12), now: start, cluster: cluster, belief: map[MAC]lease{}, rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{tb: tb, s: small(12 - 7*int(seed/2%2)), now: start, cluster: cluster, belief: map[MAC]lease{}, rand: rand.New(rand.NewPCG(seed, 1))}
 	w.s.LeaseTime = 20 * time.Minute
 	w.s.Headroom = seed%3 == 0
 	for i := range byte(12) {
@@ -39,6 +39,7 @@ func newWorld(tb testing.TB, seed uint64, cluster bool) *world {
 		if i%3 == 0 {
 			c, _ = machine(i, []string{"cluster-a", "cluster-b"}[i%2])
 		}
+		c.Near = cluster || i%4 > 0 // without records those behind a relay are lost
 		w.clients = append(w.clients, c)
 	}
 	w.d = directory(w.clients...)
@@ -111,6 +112,10 @@ func (w *world) step(n byte) {
 	c := w.clients[w.rand.IntN(len(w.clients))]
 	l := w.belief[c.MAC]
 	valid := l.until.After(w.now)
+	if n >= 250 {
+		w.reconfigure()
+		return
+	}
 	switch n % 16 {
 	case 0, 1, 2:
 		o := w.table.Offer(c, netip.Addr{}, w.now)
@@ -169,6 +174,14 @@ func (w *world) vanish(c Client) {
 	}
 	w.table.Sync(w.d, w.now)
 	w.store()
+}
+
+// reconfigure changes the lease time. What clients were told stays as it is.
+func (w *world) reconfigure() {
+	w.s.LeaseTime = []time.Duration{5 * time.Minute, 20 * time.Minute, 2 * time.Hour}[w.rand.IntN(3)]
+	w.table.Configure(w.s, w.now)
+	w.store()
+	check(w.tb, w.table)
 }
 
 // restart kills the process: what was not stored is gone.

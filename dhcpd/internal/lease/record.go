@@ -73,11 +73,13 @@ func (t *Table) Records() []Record {
 
 // Restore takes remembered records over, in the order in which they were made.
 // It never fails: what the configuration no longer allows is kept until it
-// ends, and an end that is too far away (the clock was wrong) is pulled in.
+// ends, and an end that no configuration allows (the clock was wrong) is pulled
+// in. That a lease is shorter today says nothing of what clients were told then.
 func (t *Table) Restore(records []Record, now time.Time) {
 	kept := lastOnes(records)
+	limit := now.Add(MaxLeaseTime)
 	for i := range kept {
-		if limit := now.Add(max(t.set.LeaseTime, t.quarantine())); kept[i].Until.After(limit) {
+		if kept[i].Until.After(limit) {
 			kept[i].Until = limit
 		}
 	}
@@ -88,10 +90,6 @@ func (t *Table) Restore(records []Record, now time.Time) {
 	t.pending = t.pending[:0]
 	t.Tick(now)
 	t.pending = t.pending[:0]
-	// It may have been renewed while nothing could be stored, or the clock is wrong.
-	for e := t.lists[Free].head; e != nil; e = e.next {
-		e.fresh = true
-	}
 }
 
 // lastOnes are the records that count: of each address the last, and of each
@@ -132,8 +130,9 @@ func (t *Table) restore(r Record) {
 	if r.State == Free && !t.pool.contains(n) {
 		return
 	}
+	// It stays fresh: it may have been renewed while nothing could be stored, or
+	// the clock is wrong.
 	e := t.add(n)
-	e.fresh = false
 	switch {
 	case r.State == Quarantined:
 		e.seen = r.MAC

@@ -10,6 +10,8 @@ const (
 	// answer within seconds; a minute covers four of their retries (RFC 2131
 	// section 4.1: 4, 8, 16, 32 s).
 	OfferTime = 60 * time.Second
+	// MaxLeaseTime is the longest lease that can be configured.
+	MaxLeaseTime = 720 * time.Hour
 	// minQuarantine is the least time that a declined address, or one that
 	// leaves a cluster, rests: what other systems need to forget it.
 	minQuarantine = 10 * time.Minute
