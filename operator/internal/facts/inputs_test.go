@@ -17,7 +17,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
-// behaviour C3; hazards 16, 19: one network in the words of several plugins.
+// behaviour C3; hazards 16, 17, 19: one network in the words of several plugins.
 func TestNetworkOfANetworkAttachmentDefinition(t *testing.T) {
 	t.Parallel()
 	key := plan.Key{Namespace: "default", Name: "vlan100"}
@@ -31,6 +31,8 @@ func TestNetworkOfANetworkAttachmentDefinition(t *testing.T) {
 		{"localnet of OVN-Kubernetes", `{"name":"tenant","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"localnet1","vlanID":2003,"mtu":8900}`, plan.NetworkAttachment{Key: key, Network: "tenant", Type: "ovn-k8s-cni-overlay", Master: "localnet1", VLAN: 2003, MTU: 8900}},
 		{"a list of plugins", `{"name":"vlan100","plugins":[{"type":"bridge","bridge":"br1"},{"type":"tuning"}]}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1"}},
 		{"a list whose last plugin changes the MTU", `{"name":"vlan100","plugins":[{"type":"bridge","bridge":"br1","mtu":9000},{"type":"portmap"},{"type":"tuning","mtu":1400}]}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1", MTU: 1400}},
+		{"a plugin that asks an address manager", `{"name":"vlan100","type":"bridge","bridge":"br1","ipam":{"type":"whereabouts","range":"192.0.2.0/24"}}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1", IPAM: "whereabouts"}},
+		{"a list whose first plugin asks one", `{"name":"vlan100","plugins":[{"type":"bridge","bridge":"br1","ipam":{"type":"whereabouts"}},{"type":"tuning"}]}`, plan.NetworkAttachment{Key: key, Network: "vlan100", Type: "bridge", Master: "br1", IPAM: "whereabouts"}},
 		{"no JSON", `vlan100`, plan.NetworkAttachment{Key: key}},
 		{"nothing", ``, plan.NetworkAttachment{Key: key}},
 	}
