@@ -38,6 +38,14 @@ func TestControlPlanePolicy(t *testing.T) {
 		ports = append(ports, *port.Port)
 	}
 	require.Equal(t, []intstr.IntOrString{intstr.FromInt32(6443), intstr.FromInt32(8091), intstr.FromString("client")}, ports)
+	both := render.ControlPlanePolicy("clusters-a", []render.PolicyPeer{{Namespace: "clusters", Infra: "other"}, {Namespace: "a", Infra: "infra"}, {Namespace: "clusters", Infra: "infra"}}, services).Spec.Ingress
+	require.Len(t, both, 1)
+	var from []string
+	for _, peer := range both[0].From {
+		require.NotNil(t, peer.PodSelector, "all pods of a namespace are too many")
+		from = append(from, peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]+"/"+peer.PodSelector.MatchLabels[render.LabelInfra])
+	}
+	require.Equal(t, []string{"a/infra", "clusters/infra", "clusters/other"}, from, "each proxy is let in, in an order that does not depend on who asks")
 	require.Empty(t, render.ControlPlanePolicy("x", nil, services).Spec.Ingress, "without a peer nobody is let in")
 	require.Empty(t, render.ControlPlanePolicy("x", []render.PolicyPeer{{Namespace: "a", Infra: "b"}}, nil).Spec.Ingress, "without a port nobody is let in")
 }
