@@ -35,7 +35,8 @@ func constants(t *testing.T, prefix string) []string {
 	return out
 }
 
-// behaviour H2: reasons are constants and documented; each has one row.
+// behaviour H2: reasons are constants and documented; each has one row, which says what
+// it means and what to do.
 func TestEveryReasonIsDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")
@@ -43,7 +44,8 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 	_, reasons, found := strings.Cut(string(text), "\n## Reasons\n")
 	require.True(t, found)
 	for _, reason := range constants(t, "Reason") {
-		require.Equal(t, 1, strings.Count(reasons, "\n| `"+reason+"` | "), "rows of reason %s in README.md", reason)
+		require.Equal(t, 1, strings.Count(reasons, "\n| `"+reason+"` |"), "rows of reason %s in README.md", reason)
+		require.Regexp(t, "\n\\| `"+reason+"` \\|[^|\n]*[^|\\s][^|\n]*\\|[^|\n]*[^|\\s][^|\n]*\\|\n", reasons, "the row of reason %s in README.md", reason)
 	}
 	for _, condition := range constants(t, "Condition") {
 		require.Contains(t, string(text), "`"+condition+"`", "condition %s in README.md", condition)
