@@ -231,6 +231,7 @@ func (m *mirror) merge(ctx context.Context) error {
 		}
 		t.Merge(bindings(s.Agent.Bindings), now)
 		t.Rest(ranges(s.Agent.Blocks), now)
+		t.Sync(m.srv.Directory(), now) // no news of machines may come for long
 	})
 	m.merged = true
 	m.app.log.Debug("status taken over", "holder", s.Agent.Holder, "own", own, "bindings", len(s.Agent.Bindings), "blocks", len(s.Agent.Blocks))

@@ -141,6 +141,9 @@ func (s *Server) SetDirectory(d lease.Directory, machines []lease.MAC) {
 	s.commit()
 }
 
+// Directory is what is known about virtual machines. The caller must be inside of Do.
+func (s *Server) Directory() lease.Directory { return s.handler.Directory }
+
 // Do calls f with the table and stores what it has changed. It returns false
 // when that could not be stored.
 func (s *Server) Do(f func(t *lease.Table, now time.Time)) bool {
