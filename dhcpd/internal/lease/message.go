@@ -171,8 +171,8 @@ func (t *Table) bind(e *entry, c Client, now time.Time) Answer {
 	t.own(e, c.MAC)
 	t.identify(e, vm)
 	e.fresh, e.seen = false, MAC{}
-	if e.vm.Known() && fresh {
-		e.pinned = true
+	if fresh && len(c.VMs) > 0 {
+		e.pinned = true // else it is as gone as it was
 	}
 	t.put(e, Bound, t.end(e, now))
 	delete(t.wanted, e.ip)

@@ -55,7 +55,7 @@ func (r *reader) run(ctx context.Context, ticks <-chan time.Time, configs <-chan
 	var cfg *config.Config
 	const never = "never"
 	last := never
-	known := build(nil, nil)
+	known := build(nil, nil, nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -180,7 +180,7 @@ func (r *reader) index(cfg *config.Config) (*Index, error) {
 	if n := cfg.Namespaces; len(n) > 0 && n[0] != "*" {
 		machines = slices.DeleteFunc(machines, func(m machine) bool { return !slices.Contains(n, m.namespace) })
 	}
-	x := build(machines, whole)
+	x := build(machines, whole, cfg.Namespaces)
 	x.unreadable = unreadable
 	return x, nil
 }

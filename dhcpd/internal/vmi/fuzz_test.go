@@ -27,7 +27,7 @@ func FuzzMachines(f *testing.F) {
 		if err != nil {
 			return
 		}
-		x := build(machines, nil)
+		x := build(machines, nil, nil)
 		for _, c := range x.Claims() {
 			if !flt.prefix.Contains(c.IP) || len(x.VMs(c.MAC)) == 0 {
 				t.Fatalf("a claim of nobody: %+v", c)

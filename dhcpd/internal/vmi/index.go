@@ -48,8 +48,10 @@ type Index struct {
 	vms    map[lease.MAC][]lease.VM
 	exists map[[2]string]bool
 	read   map[string]bool // namespaces that were read completely; "*" = all
-	claims []Claim
-	count  int
+	// namespaces are those that are to be read; empty = that is not known.
+	namespaces []string
+	claims     []Claim
+	count      int
 	// unreadable says what is wrong with which files.
 	unreadable []string
 }
@@ -75,15 +77,21 @@ func (x *Index) MACs() []lease.MAC {
 // Len is the number of interfaces on this network.
 func (x *Index) Len() int { return x.count }
 
-// Exists tells whether a machine is still there.
+// Exists tells whether a machine is still there. Of a namespace that is not to be
+// read nobody will ever say so, and its machines keep nothing beyond their leases.
 func (x *Index) Exists(vm lease.VM) lease.Existence {
 	switch {
 	case x.exists[[2]string{vm.Namespace, vm.Name}]:
 		return lease.Exists
-	case x.read["*"], x.read[vm.Namespace]:
+	case x.read["*"], x.read[vm.Namespace], !x.looksAt(vm.Namespace):
 		return lease.Gone
 	}
 	return lease.Unknown
+}
+
+// looksAt says whether a namespace is one of those that are to be read.
+func (x *Index) looksAt(ns string) bool {
+	return len(x.namespaces) == 0 || x.namespaces[0] == "*" || slices.Contains(x.namespaces, ns)
 }
 
 // Claims lists, sorted by address, the addresses that machines are seen to
@@ -124,10 +132,11 @@ func (x *Index) LongNames() []string {
 	return out
 }
 
-// build makes an index. Machines come in any order.
-func build(machines []machine, read map[string]bool) *Index {
+// build makes an index of namespaces, of which some were read. Machines come in
+// any order.
+func build(machines []machine, read map[string]bool, namespaces []string) *Index {
 	slices.SortFunc(machines, likelier(machines))
-	x := &Index{vms: map[lease.MAC][]lease.VM{}, exists: map[[2]string]bool{}, read: read}
+	x := &Index{vms: map[lease.MAC][]lease.VM{}, exists: map[[2]string]bool{}, read: read, namespaces: namespaces}
 	claimed := map[netip.Addr][]Claim{}
 	seen := map[lease.VM]bool{}
 	for _, m := range machines {

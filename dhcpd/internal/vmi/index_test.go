@@ -40,7 +40,7 @@ func parse(t *testing.T, cfg *config.Config, docs string) *Index {
 	t.Helper()
 	m, err := newFilter(cfg).parse([]byte(docs))
 	require.NoError(t, err)
-	return build(m, map[string]bool{"*": true})
+	return build(m, map[string]bool{"*": true}, nil)
 }
 
 func mac(n byte) lease.MAC { return lease.MAC{2, 0, 0x5e, 0x10, 0, n} }

@@ -84,7 +84,7 @@ func (c *Cluster) Run(ctx context.Context, configs <-chan *config.Config, set fu
 		case <-due:
 			due = nil
 			if cfg != nil {
-				x := indexOf(spaces, newFilter(cfg))
+				x := indexOf(spaces, cfg)
 				read = len(x.read)
 				set(x)
 			}
@@ -228,8 +228,8 @@ func complete(spaces map[string]*space) map[string]bool {
 	return out
 }
 
-func indexOf(spaces map[string]*space, f filter) *Index {
-	read := complete(spaces)
+func indexOf(spaces map[string]*space, cfg *config.Config) *Index {
+	read, f := complete(spaces), newFilter(cfg)
 	var machines []machine
 	for _, s := range spaces {
 		for _, o := range s.vms.GetStore().List() {
@@ -239,7 +239,7 @@ func indexOf(spaces map[string]*space, f filter) *Index {
 			machines = append(machines, f.fromVMI(o.(*kubevirtv1.VirtualMachineInstance)))
 		}
 	}
-	return build(machines, read)
+	return build(machines, read, cfg.Namespaces)
 }
 
 // Complete says whether every namespace of cfg was read.
