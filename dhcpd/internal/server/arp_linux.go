@@ -51,9 +51,11 @@ func (a *arpConn) ask(sender, target netip.Addr) {
 		Protocol: htons(unix.ETH_P_ARP), Ifindex: a.dev.Index, Halen: 6,
 		Addr: [8]byte{255, 255, 255, 255, 255, 255},
 	}
-	// A lost request is repeated by those who sent it.
+	// A lost request is repeated by those who sent it. They serve others too, so a
+	// device whose queue stands still is not waited for.
 	_ = a.rc.Write(func(fd uintptr) bool {
-		return unix.Sendto(int(fd), b[:], unix.MSG_DONTWAIT, sa) != unix.EAGAIN
+		_ = unix.Sendto(int(fd), b[:], unix.MSG_DONTWAIT, sa)
+		return true
 	})
 }
 
