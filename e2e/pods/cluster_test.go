@@ -121,12 +121,15 @@ func (l *lab) deployWorld(t *testing.T, clusters ...*hostedCluster) {
 	for _, cluster := range clusters {
 		l.startHosted(t, cluster)
 	}
+	require.NoError(t, l.Apply(t.Context(), testdata(t, "passerby.yaml")))
 	l.deployBystanders(t)
 	l.rollout(t, "kube-system", "clusterdns")
 	for _, cluster := range clusters {
 		l.rollout(t, cluster.namespace(), "kube-apiserver")
 		l.rollout(t, cluster.namespace(), "endpoints")
 	}
+	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "clusters", "passer-by", "--for=condition=Ready", "--timeout=3m")
+	require.NoError(t, err)
 }
 
 // checkPolicyIsEnforced makes sure that a NetworkPolicy means something here,

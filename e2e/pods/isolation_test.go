@@ -18,10 +18,8 @@ import (
 func (l *lab) deployBystanders(t *testing.T) {
 	t.Helper()
 	require.NoError(t, l.Apply(t.Context(), testdata(t, "bystander.yaml")))
-	for ns, pods := range map[string]string{"bystander": "--all", "clusters": "passer-by"} {
-		_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", ns, pods, "--for=condition=Ready", "--timeout=3m")
-		require.NoError(t, err)
-	}
+	_, err := l.Kubectl(t.Context(), "wait", "pod", "-n", "bystander", "--all", "--for=condition=Ready", "--timeout=3m")
+	require.NoError(t, err)
 }
 
 // nodeOf is the node that runs a process.
