@@ -87,10 +87,8 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the discovery client: %w", err)
 	}
-	if a.options.OpenShift, err = o.openShift(disco); err != nil {
-		return nil, err
-	}
-	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, kinds.All()...)
+	a.kinds = kinds.New(disco, mgr.GetCache(), o.Logger, o.followed()...)
+	a.kinds.WatchAs(mgr.Elected())
 	a.kinds.OnChange(func() { again.send(0, 1, 2, 3, 4) })
 	if err := a.serveAgents(ctx, again); err != nil {
 		return nil, err
@@ -107,7 +105,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 
 // complete adds what runs beside the controllers.
 func (a *App) complete(again *broadcast) error {
-	parts := []manager.Runnable{a.kinds, a.keeper, a.server, again, a.upgradeable(), constraints{a.options, a.manager.GetClient()}}
+	parts := []manager.Runnable{a.kinds, a.keeper, a.server, again, a.upgradeable(), a.constraints()}
 	if a.life != nil {
 		parts = append(parts, a.life)
 	}
@@ -202,9 +200,12 @@ func setUpChild[T client.Object](a *App, kind workload.Kind[T], applier *apply.A
 
 // Options implements workload.Base.
 func (a *App) Options(ctx context.Context) (render.Options, bool) {
+	if a.kinds.Known(ctx) != nil {
+		return render.Options{}, false
+	}
 	bundle := a.keeper.Bundle()
 	return render.Options{
-		OpenShift: a.options.OpenShift, SCC: a.options.SCC, Hub: a.options.HubAddress, HubIP: a.hubIP(ctx), HubCA: bundle, Images: a.options.Images,
+		OpenShift: a.openShift(), SCC: a.options.SCC, Hub: a.options.HubAddress, HubIP: a.hubIP(ctx), HubCA: bundle, Images: a.options.Images,
 	}, len(bundle) > 0
 }
 

@@ -1,31 +1,26 @@
 package app
 
 import (
-	"fmt"
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
+	"github.com/densityops/oooi/operator/internal/controller/kinds"
 )
 
-// groupSecurity is the API group of SecurityContextConstraints.
-const groupSecurity = "security.openshift.io"
+// followed are the optional kinds that matter with these options.
+func (o Options) followed() []kinds.Kind {
+	list := kinds.All()
+	if o.OpenShift {
+		list = append(list, kinds.SecurityContextConstraints)
+	}
+	return list
+}
 
 // openShift says whether the pods are bound to SecurityContextConstraints: they
-// are asked for, and the cluster has them. The bundle asks for them everywhere,
+// are asked for, and the cluster has them now. The bundle asks for them everywhere,
 // and OLM starts a new version before it applies a Subscription's settings, so
 // on other clusters the flag alone would roll the pods at every upgrade.
-func (o Options) openShift(disco discovery.ServerGroupsInterface) (bool, error) {
-	if !o.OpenShift {
-		return false, nil
+func (a *App) openShift() bool {
+	if !a.options.OpenShift {
+		return false
 	}
-	groups, err := disco.ServerGroups()
-	if err != nil {
-		return false, fmt.Errorf("looking for %s: %w", groupSecurity, err)
-	}
-	served := slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == groupSecurity })
-	if !served {
-		o.Logger.Warn("--enable-openshift has no effect: the cluster has no SecurityContextConstraints")
-	}
-	return served, nil
+	_, there := a.kinds.Served(kinds.SecurityContextConstraints)
+	return there
 }

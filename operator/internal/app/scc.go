@@ -20,27 +20,57 @@ import (
 // DHCP pod waits for them.
 const constraintsRetry = 30 * time.Second
 
-// constraints makes DHCP's SecurityContextConstraints at the start (--scc=minimal).
+// constraints makes DHCP's SecurityContextConstraints (--scc=minimal) each time that
+// the cluster begins to have the kind.
 type constraints struct {
-	options Options
-	client  client.Client
+	app     *App
+	changed chan struct{}
 }
 
-// Start tries until it has succeeded once.
-func (c constraints) Start(ctx context.Context) error {
-	for c.options.OpenShift && c.options.SCC == render.SCCMinimal {
-		err := EnsureDHCPConstraints(ctx, c.client)
-		if err == nil {
-			return nil
+func (a *App) constraints() constraints {
+	c := constraints{a, make(chan struct{}, 1)}
+	a.kinds.OnChange(func() {
+		select {
+		case c.changed <- struct{}{}:
+		default: // it is about to look already
 		}
-		c.options.Logger.Error("making the SecurityContextConstraints of DHCP", "err", err)
+	})
+	return c
+}
+
+// Start makes them until the context ends.
+func (c constraints) Start(ctx context.Context) error {
+	if !c.app.options.OpenShift || c.app.kinds.Known(ctx) != nil {
+		return nil
+	}
+	if !c.app.openShift() {
+		c.app.options.Logger.Warn("--enable-openshift has no effect yet: the cluster has no SecurityContextConstraints")
+	}
+	made := false
+	for {
+		made = made && c.app.openShift()
+		if !made {
+			made = c.ensure(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-c.changed:
 		case <-time.After(constraintsRetry):
 		}
 	}
-	return nil
+}
+
+// ensure makes them where they are wanted, and says whether it did.
+func (c constraints) ensure(ctx context.Context) bool {
+	if !c.app.openShift() || c.app.options.SCC != render.SCCMinimal {
+		return false
+	}
+	err := EnsureDHCPConstraints(ctx, c.app.manager.GetClient())
+	if err != nil {
+		c.app.options.Logger.Error("making the SecurityContextConstraints of DHCP", "err", err)
+	}
+	return err == nil
 }
 
 // EnsureDHCPConstraints applies DHCP's SecurityContextConstraints (behaviour B2).

@@ -4,5 +4,5 @@
 //
 // It refuses to start an informer for a kind that is not served: that would
 // keep the manager from starting. Invariant: a kind that is reported as served
-// has an informer that has synced.
+// has an informer that has synced, where its objects are read at all.
 package kinds

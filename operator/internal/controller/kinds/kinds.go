@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type Kind struct {
 	Group, Name, Plural string
 	// Versions that can be read, the preferred one first; none: any.
 	Versions []string
-	// New makes an empty object of a served version.
+	// New makes an empty object of a served version; nil: that the kind exists is
+	// all that counts, and no object of it is read.
 	New func(schema.GroupVersionKind) client.Object
 	// Indexes of its objects in the cache, by name; may be nil.
 	Indexes map[string]func(client.Object) string
@@ -65,7 +67,10 @@ type Registry struct {
 	cache     cache.Cache
 	kinds     []Kind
 	log       *slog.Logger
-	known     chan struct{} // closed after the first look around
+	known     chan struct{}   // closed when it is known what is served
+	elected   <-chan struct{} // closed when this replica leads; nil: it always does
+	leads     bool            // the loop's own, as is since
+	since     time.Time       // of the first look around
 
 	mu      sync.Mutex
 	served  map[string]schema.GroupVersionKind // guarded by mu, by Kind.String
@@ -78,7 +83,7 @@ type Registry struct {
 // New makes a registry of the kinds.
 func New(d discovery.DiscoveryInterface, c cache.Cache, log *slog.Logger, list ...Kind) *Registry {
 	return &Registry{
-		discovery: d, cache: c, kinds: list, log: log, known: make(chan struct{}),
+		discovery: d, cache: c, kinds: list, log: log, known: make(chan struct{}), leads: true,
 		served: map[string]schema.GroupVersionKind{}, missed: map[string]time.Time{}, now: time.Now, watches: map[string][]func(client.Object) error{},
 	}
 }
@@ -91,8 +96,9 @@ func (r *Registry) Served(k Kind) (schema.GroupVersionKind, bool) {
 	return gvk, ok
 }
 
-// Known waits for the first look around: before it, every kind seems to be
-// missing, and a restart would tell people so.
+// Known waits until it is known of every kind whether it is served: before that,
+// kinds seem to be missing, and a restart would tell people so, or change what is
+// made from them. An API server that has just started is waited for, for a while.
 func (r *Registry) Known(ctx context.Context) error {
 	select {
 	case <-r.known:
@@ -122,6 +128,11 @@ func (r *Registry) Watch(k Kind, add func(client.Object) error) {
 	r.watches[k.String()] = append(r.watches[k.String()], add)
 }
 
+// WatchAs lets watches start when elected is closed, and not before: a controller
+// that does not run yet would keep the watch of a kind that goes meanwhile, and wait
+// for it in vain when it starts. Caller must call it before Start.
+func (r *Registry) WatchAs(elected <-chan struct{}) { r.elected, r.leads = elected, false }
+
 // OnChange calls f after the set of served kinds has changed. Caller must call
 // it before Start.
 func (r *Registry) OnChange(f func()) { r.changed = append(r.changed, f) }
@@ -136,7 +147,9 @@ const (
 	settle      = time.Second
 	settleTries = 8
 	syncTimeout = 20 * time.Second
-	// startTimeout is for how long a kind that is defined may not be served.
+	readTimeout = 5 * time.Second
+	// startTimeout is for how long a kind that is defined may not be served, and for
+	// how long what is served may not be known at the start.
 	startTimeout = 40 * time.Second
 )
 
@@ -150,15 +163,11 @@ func (r *Registry) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tries, first := 0, true
+	tries, known, elected := 0, false, r.elected
 	for {
-		looked := r.probe(ctx)
-		if looked && first {
-			first = false
-			close(r.known)
-		}
+		known = r.look(ctx, known)
 		wait := lookAround
-		if tries > 0 || first {
+		if tries > 0 || !known {
 			// A CRD is served a moment after it was made.
 			tries = max(0, tries-1)
 			wait = settle
@@ -168,11 +177,38 @@ func (r *Registry) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-elected:
+			elected = nil
+			r.lead(ctx)
 		case <-wake:
 			tries = settleTries
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+}
+
+// look looks around, and says whether it is known by now what is served.
+func (r *Registry) look(ctx context.Context, known bool) bool {
+	looked, sure := r.probe(ctx)
+	if known || !looked {
+		return known
+	}
+	r.since = cmp.Or(r.since, r.now())
+	if !sure && r.now().Sub(r.since) < startTimeout {
+		return false
+	}
+	close(r.known)
+	return true
+}
+
+// lead starts the watches of what is served by now.
+func (r *Registry) lead(ctx context.Context) {
+	r.leads = true
+	for _, k := range r.kinds {
+		if gvk, served := r.Served(k); served {
+			r.watch(ctx, k, gvk)
+		}
 	}
 }
 
@@ -205,50 +241,74 @@ func (r *Registry) followCRDs(ctx context.Context) (<-chan struct{}, error) {
 	return wake, nil
 }
 
-// probe looks around once, and says whether it could.
-func (r *Registry) probe(ctx context.Context) bool {
+// probe looks around once. It says whether it could, and whether it is sure of
+// every kind.
+func (r *Registry) probe(ctx context.Context) (looked, sure bool) {
 	groups, err := r.discovery.ServerGroups()
 	if err != nil {
 		r.log.Warn("looking for kinds", "err", err)
-		return false
+		return false, false
 	}
-	changed := false
+	changed, sure := false, true
 	for _, k := range r.kinds {
-		gvk, served, err := r.find(groups, k)
+		gvk, served, err := r.find(ctx, groups, k)
 		if err != nil {
 			r.log.Warn("looking for a kind", "kind", k.String(), "err", err)
+			sure = false
 			continue // not known: leave it as it is
 		}
-		changed = r.settle(ctx, k, gvk, served) || changed
+		news, certain := r.settle(ctx, k, gvk, served)
+		changed, sure = changed || news, sure && certain
 	}
 	if changed {
 		for _, f := range r.changed {
 			f()
 		}
 	}
-	return true
+	return true, sure
 }
 
-// settle follows what was found of a kind, and says whether that is news.
-func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKind, served bool) bool {
+// settle follows what was found of a kind. It says whether that is news, and
+// whether it is sure: what is defined and not served may be about to be.
+func (r *Registry) settle(ctx context.Context, k Kind, gvk schema.GroupVersionKind, served bool) (news, sure bool) {
 	was, had := r.Served(k)
-	if !served && (!had || r.starting(ctx, k)) {
-		return false
+	switch {
+	case !served && !had:
+		return false, !r.defined(ctx, k)
+	case !served && r.starting(ctx, k):
+		return false, false
 	}
 	delete(r.missed, k.String()) // it is served, or gone
 	if had && served && was == gvk {
-		return false
+		return false, true
 	}
 	if had {
 		r.drop(ctx, k, was)
 	}
-	return !served || r.take(ctx, k, gvk)
+	if !served {
+		return true, true
+	}
+	taken := r.take(ctx, k, gvk)
+	return had || taken, taken
+}
+
+// defined says whether a kind has a CRD; in doubt it has.
+func (r *Registry) defined(ctx context.Context, k Kind) bool {
+	return !apierrors.IsNotFound(r.definition(ctx, k))
+}
+
+// definition looks for a kind's CRD. They may not be readable: that is no reason to
+// wait for ever.
+func (r *Registry) definition(ctx context.Context, k Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return r.cache.Get(ctx, client.ObjectKey{Name: k.crd()}, Metadata(crds))
 }
 
 // starting says whether a kind may be missing only because the API server has just
 // started: it answers for seconds without serving what is defined.
 func (r *Registry) starting(ctx context.Context, k Kind) bool {
-	if apierrors.IsNotFound(r.cache.Get(ctx, client.ObjectKey{Name: k.crd()}, Metadata(crds))) {
+	if !r.defined(ctx, k) {
 		return false
 	}
 	since, missed := r.missed[k.String()]
@@ -259,8 +319,13 @@ func (r *Registry) starting(ctx context.Context, k Kind) bool {
 	return r.now().Sub(since) < startTimeout
 }
 
-// find looks for the best served version of a kind.
-func (r *Registry) find(groups *metav1.APIGroupList, k Kind) (schema.GroupVersionKind, bool, error) {
+// find looks for the best served version of a kind. Where no object is read the
+// definition alone says that it exists, whoever serves it now.
+func (r *Registry) find(ctx context.Context, groups *metav1.APIGroupList, k Kind) (schema.GroupVersionKind, bool, error) {
+	anyVersion := schema.GroupVersionKind{Group: k.Group, Kind: k.Name}
+	if k.New == nil && r.definition(ctx, k) == nil {
+		return anyVersion, true, nil
+	}
 	for _, version := range candidates(groups, k) {
 		gvk := schema.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Name}
 		list, err := r.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
@@ -273,6 +338,9 @@ func (r *Registry) find(groups *metav1.APIGroupList, k Kind) (schema.GroupVersio
 		if slices.ContainsFunc(list.APIResources, func(res metav1.APIResource) bool {
 			return res.Kind == k.Name && !strings.Contains(res.Name, "/")
 		}) {
+			if k.New == nil {
+				return anyVersion, true, nil
+			}
 			return gvk, true, nil
 		}
 	}
@@ -300,24 +368,44 @@ func candidates(groups *metav1.APIGroupList, k Kind) []string {
 
 // take starts the informer and the watches of a kind that has appeared.
 func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind) bool {
-	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	informer, err := r.cache.GetInformer(syncCtx, k.New(gvk), cache.BlockUntilSynced(false))
-	if err == nil && !toolscache.WaitForCacheSync(syncCtx.Done(), informer.HasSynced) {
-		err = errors.New("the informer did not sync in time")
-	}
-	if err != nil {
-		r.log.Warn("taking up a kind", "kind", k.String(), "err", err)
-		r.forget(ctx, k, gvk)
-		return false
-	}
-	if err := r.index(ctx, k, gvk); err != nil {
-		r.log.Warn("indexing a kind", "kind", k.String(), "err", err)
-		r.forget(ctx, k, gvk)
-		return false
+	if k.New != nil {
+		if err := r.inform(ctx, k, gvk); err != nil {
+			r.log.Warn("taking up a kind", "kind", k.String(), "err", err)
+			r.forget(ctx, k, gvk)
+			return false
+		}
 	}
 	// What a watch brings is looked at at once: the kind counts as served by then.
 	r.serve(k, gvk, true)
+	if r.leads && !r.watch(ctx, k, gvk) {
+		return false
+	}
+	r.log.Info("a kind is served", "kind", k.String(), "version", gvk.Version)
+	return true
+}
+
+// inform starts the informer of a kind, waits for it, and adds the indexes; they go
+// with the informer.
+func (r *Registry) inform(ctx context.Context, k Kind, gvk schema.GroupVersionKind) error {
+	syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	informer, err := r.cache.GetInformer(syncCtx, k.New(gvk), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("starting the informer: %w", err)
+	}
+	if !toolscache.WaitForCacheSync(syncCtx.Done(), informer.HasSynced) {
+		return errors.New("the informer did not sync in time")
+	}
+	for name, value := range k.Indexes {
+		if err := r.cache.IndexField(ctx, k.New(gvk), name, func(o client.Object) []string { return []string{value(o)} }); err != nil {
+			return fmt.Errorf("adding the index %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// watch starts the watches of a kind; one without its watches is not served.
+func (r *Registry) watch(ctx context.Context, k Kind, gvk schema.GroupVersionKind) bool {
 	for _, add := range r.watches[k.String()] {
 		if err := add(k.New(gvk)); err != nil {
 			r.log.Warn("watching a kind", "kind", k.String(), "err", err)
@@ -326,7 +414,6 @@ func (r *Registry) take(ctx context.Context, k Kind, gvk schema.GroupVersionKind
 			return false
 		}
 	}
-	r.log.Info("a kind is served", "kind", k.String(), "version", gvk.Version)
 	return true
 }
 
@@ -340,16 +427,6 @@ func (r *Registry) serve(k Kind, gvk schema.GroupVersionKind, served bool) {
 	}
 }
 
-// index adds the kind's indexes; they go with the informer.
-func (r *Registry) index(ctx context.Context, k Kind, gvk schema.GroupVersionKind) error {
-	for name, value := range k.Indexes {
-		if err := r.cache.IndexField(ctx, k.New(gvk), name, func(o client.Object) []string { return []string{value(o)} }); err != nil {
-			return fmt.Errorf("index %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
 func (r *Registry) drop(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {
 	r.serve(k, gvk, false)
 	r.forget(ctx, k, gvk)
@@ -357,6 +434,9 @@ func (r *Registry) drop(ctx context.Context, k Kind, gvk schema.GroupVersionKind
 }
 
 func (r *Registry) forget(ctx context.Context, k Kind, gvk schema.GroupVersionKind) {
+	if k.New == nil {
+		return
+	}
 	if err := r.cache.RemoveInformer(ctx, k.New(gvk)); err != nil {
 		r.log.Warn("letting a kind go", "kind", k.String(), "err", err)
 	}

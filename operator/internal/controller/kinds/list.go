@@ -36,9 +36,12 @@ var (
 	NetworkAttachmentDefinition = Kind{Group: "k8s.cni.cncf.io", Name: "NetworkAttachmentDefinition", Plural: "network-attachment-definitions", Versions: []string{"v1"}, New: Typed[nadv1.NetworkAttachmentDefinition]}
 	OpenShiftNetwork            = Kind{Group: "config.openshift.io", Name: "Network", Plural: "networks", Versions: []string{"v1"}, New: Typed[configv1.Network]}
 	OpenShiftProxy              = Kind{Group: "config.openshift.io", Name: "Proxy", Plural: "proxies", Versions: []string{"v1"}, New: Typed[configv1.Proxy]}
+	// SecurityContextConstraints are bound by ClusterRoles that name them: that there
+	// are any is all that we ask.
+	SecurityContextConstraints = Kind{Group: "security.openshift.io", Name: "SecurityContextConstraints", Plural: "securitycontextconstraints"}
 )
 
-// All are the kinds that the operator follows.
+// All are the kinds that the operator follows anywhere.
 func All() []Kind {
 	return []Kind{
 		HostedCluster, HostedControlPlane, NodePool, Machine, VirtualMachineInstance, NetworkAttachmentDefinition, OpenShiftNetwork,
