@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
-	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/plan"
 )
@@ -65,11 +63,7 @@ func (r *Reader) networks(ctx context.Context) (facts.World, error) {
 		return w, fmt.Errorf("listing Infras: %w", err)
 	}
 	w.Infras = infras.Items
-	var nads nadv1.NetworkAttachmentDefinitionList
-	if r.optional(ctx, &w, kinds.NetworkAttachmentDefinition, &nads) {
-		w.NetworkAttachments = nads.Items
-	}
-	return w, nil
+	return w, r.networkAttachments(ctx, &w)
 }
 
 // sharing adds the Infras of the attachments of the same HostedCluster.

@@ -23,8 +23,8 @@ const hubNetworksAge = 10 * time.Minute
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 
-// HubNetworks finds the pod and service networks of the management cluster.
-// Unknown is skipped: what cannot be read names no network.
+// HubNetworks finds the pod and service networks of a management cluster that has no
+// Network resource whose changes are followed. Unknown is skipped: what cannot be read names no network.
 type HubNetworks struct {
 	live  client.Reader
 	clock func() time.Time
@@ -78,6 +78,11 @@ func (h *HubNetworks) openShift(ctx context.Context) ([]netip.Prefix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading Network cluster: %w", err)
 	}
+	return named(network), nil
+}
+
+// named are the networks that OpenShift names, sorted.
+func named(network *configv1.Network) []netip.Prefix {
 	var out []netip.Prefix
 	for _, n := range network.Status.ClusterNetwork {
 		out = add(out, n.CIDR)
@@ -85,7 +90,8 @@ func (h *HubNetworks) openShift(ctx context.Context) ([]netip.Prefix, error) {
 	for _, n := range network.Status.ServiceNetwork {
 		out = add(out, n)
 	}
-	return out, nil
+	slices.SortFunc(out, func(a, b netip.Prefix) int { return a.Compare(b) })
+	return slices.Compact(out)
 }
 
 // plain asks ServiceCIDRs and the Nodes.

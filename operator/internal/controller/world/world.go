@@ -89,15 +89,14 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 		}
 	}
 	w.Infras, w.Attachments = infras.Items, r.board.Over(attachments.Items)
-	if err := r.children(ctx, infra, &w); err != nil {
+	if err := r.children(ctx, &w, client.InNamespace(infra.Namespace)); err != nil {
 		return w, err
 	}
 	if err := r.services(ctx, &w, ServiceNamespaces(infra)...); err != nil {
 		return w, err
 	}
-	var nads nadv1.NetworkAttachmentDefinitionList
-	if r.optional(ctx, &w, kinds.NetworkAttachmentDefinition, &nads) {
-		w.NetworkAttachments = nads.Items
+	if err := r.networkAttachments(ctx, &w); err != nil {
+		return w, err
 	}
 	var proxies configv1.ProxyList
 	if r.optional(ctx, &w, kinds.OpenShiftProxy, &proxies) {
@@ -107,16 +106,23 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 			}
 		}
 	}
+	var network configv1.Network
+	if r.optionalOne(ctx, &w, kinds.OpenShiftNetwork, types.NamespacedName{Name: "cluster"}, &network) {
+		w.HubNetworks = named(&network)
+	}
+	if len(w.HubNetworks) > 0 {
+		return w, nil
+	}
 	var err error
 	w.HubNetworks, err = r.hub.Prefixes(ctx)
 	return w, err
 }
 
-func (r *Reader) children(ctx context.Context, infra *v1alpha1.Infra, w *facts.World) error {
+func (r *Reader) children(ctx context.Context, w *facts.World, where ...client.ListOption) error {
 	var dhcp v1alpha1.DHCPServerList
 	var proxies v1alpha1.ProxyServerList
 	for _, list := range []client.ObjectList{&dhcp, &proxies} {
-		if err := r.cached.List(ctx, list, client.InNamespace(infra.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.cached.List(ctx, list, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
 			return fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
@@ -159,7 +165,7 @@ func (r *Reader) ForAttachment(ctx context.Context, a *v1alpha1.InfraClusterAtta
 	}
 	if err == nil {
 		w.Infras = []v1alpha1.Infra{*infra}
-		if err := r.children(ctx, infra, &w); err != nil {
+		if err := r.children(ctx, &w, client.InNamespace(infra.Namespace)); err != nil {
 			return w, err
 		}
 	}
