@@ -35,7 +35,12 @@ func TestMain(m *testing.M) { os.Exit(testenv.Run(m, &env, false)) }
 // suite of one kind: objects are the valid one with a merge patch.
 type suite struct {
 	Valid json.RawMessage `json:"valid"`
-	Rules []struct {
+	// Full fills up the valid one: it has every field of Required and Patterns.
+	Full     json.RawMessage `json:"full"`
+	Required []string        `json:"required"`
+	// Patterns are a field's values that are taken and refused.
+	Patterns map[string][2]string `json:"patterns"`
+	Rules    []struct {
 		Rule    string          `json:"rule"`
 		Accept  json.RawMessage `json:"accept"`
 		Reject  json.RawMessage `json:"reject"`
@@ -93,6 +98,55 @@ func TestEachRuleAcceptsAndRejects(t *testing.T) {
 					require.NotEmpty(t, refusal(t, rejected), "the operator must refuse it without CEL")
 					require.Empty(t, refusal(t, s.with(t, r.Accept)))
 				}
+			})
+		}
+	}
+}
+
+// at is the full object with one field taken out, or set to a value.
+func (s suite) at(t *testing.T, path string, value ...string) *unstructured.Unstructured {
+	t.Helper()
+	operation := map[string]any{"op": "remove", "path": "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)}
+	for _, v := range value {
+		operation["op"], operation["value"] = "replace", v
+	}
+	text, err := json.Marshal([]any{operation})
+	require.NoError(t, err)
+	patch, err := jsonpatch.DecodePatch(text)
+	require.NoError(t, err)
+	full, err := s.with(t, s.Full).MarshalJSON()
+	require.NoError(t, err)
+	text, err = patch.Apply(full)
+	require.NoError(t, err)
+	u := &unstructured.Unstructured{}
+	require.NoError(t, u.UnmarshalJSON(text))
+	return u
+}
+
+// behaviour A5: a field that has to be there is refused without it, and one with a
+// pattern takes a value and refuses another, with the field's path, by every API
+// server, with the CEL library or without; and so does "operator render --strict".
+func TestFieldsThatHaveToBeThereAndPatterns(t *testing.T) {
+	server := client.WithFieldValidation(client.NewDryRunClient(env.Client), metav1.FieldValidationStrict)
+	for _, kind := range kinds {
+		s := read(t, kind)
+		full := s.with(t, s.Full)
+		require.NoError(t, server.Create(t.Context(), full.DeepCopy()))
+		require.Empty(t, rendered(t, full))
+		for _, path := range s.Required {
+			t.Run(kind+": without "+path, func(t *testing.T) {
+				rejected := s.at(t, path)
+				require.ErrorContains(t, server.Create(t.Context(), rejected), path+": Required value")
+				require.Contains(t, rendered(t, rejected), path+": must be set")
+			})
+		}
+		for path, values := range s.Patterns {
+			t.Run(kind+": "+path, func(t *testing.T) {
+				require.NoError(t, server.Create(t.Context(), s.at(t, path, values[0])))
+				require.Empty(t, rendered(t, s.at(t, path, values[0])))
+				rejected := s.at(t, path, values[1])
+				require.ErrorContains(t, server.Create(t.Context(), rejected), fmt.Sprintf("%s: Invalid value: %q", path, values[1]))
+				require.Contains(t, rendered(t, rejected), fmt.Sprintf("%s: %q must match", path, values[1]))
 			})
 		}
 	}
@@ -232,15 +286,14 @@ func TestEveryRuleHasACase(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := read(t, kind)
-			said := ""
-			for _, r := range s.Rules {
-				if err := client.NewDryRunClient(env.Client).Create(t.Context(), s.with(t, r.Reject)); err != nil {
-					said += err.Error() + "\n"
-				}
-			}
+			said := answers(t, s)
 			spec := schemaOf(t, kind)
-			for _, path := range bounded("spec", spec.Properties["spec"]) {
-				require.Regexp(t, strings.ReplaceAll(regexp.QuoteMeta(path), `\[\]`, `\[\d+\]`)+`[^.\[a-z]`, said, "no case breaks the bounds of a field")
+			faults := bounded("spec", spec.Properties["spec"])
+			for _, name := range spec.Required {
+				faults = append(faults, name+": Required value")
+			}
+			for _, fault := range faults {
+				require.Regexp(t, fault, said, "no case breaks what the schema asks of a field")
 			}
 			rules := slices.Concat(spec.XValidations, every(spec.Properties["spec"]))
 			require.NotEmpty(t, rules)
@@ -263,6 +316,28 @@ func TestEveryRuleHasACase(t *testing.T) {
 	}
 }
 
+// answers are what an API server says against all that a suite has rejected.
+func answers(t *testing.T, s suite) string {
+	t.Helper()
+	var rejected []*unstructured.Unstructured
+	for _, r := range s.Rules {
+		rejected = append(rejected, s.with(t, r.Reject))
+	}
+	for _, path := range s.Required {
+		rejected = append(rejected, s.at(t, path))
+	}
+	for path, values := range s.Patterns {
+		rejected = append(rejected, s.at(t, path, values[1]))
+	}
+	var out strings.Builder
+	for _, u := range rejected {
+		if err := client.NewDryRunClient(env.Client).Create(t.Context(), u); err != nil {
+			out.WriteString(err.Error() + "\n")
+		}
+	}
+	return out.String()
+}
+
 func schemaOf(t *testing.T, kind string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "crd", "hostedcluster.densityops.com_"+strings.ToLower(kind)+"s.yaml"))
@@ -275,17 +350,31 @@ func schemaOf(t *testing.T, kind string) *apiextensionsv1.JSONSchemaProps {
 // kubernetes are the types of a field that are not ours.
 var kubernetes = regexp.MustCompile(`\.(placement|resources|imagePullSecrets|conditions)\b`)
 
-// bounded are the fields with an enumeration, a least or a most, by their paths.
+// bounded is what an API server says, as patterns, of each field that is not there
+// though it has to be, of one with an enumeration, a least, a most or a pattern.
 func bounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	var out []string
 	if kubernetes.MatchString(path) {
 		return nil
 	}
-	if len(s.Enum) > 0 || s.Minimum != nil || s.Maximum != nil {
-		out = append(out, path)
+	at := strings.ReplaceAll(regexp.QuoteMeta(path), `\[\]`, `\[\d+\]`)
+	if len(s.Enum) > 0 {
+		out = append(out, at+": Unsupported value")
+	}
+	if s.Minimum != nil || s.Maximum != nil {
+		out = append(out, at+" in body should be (greater|less) than")
+	}
+	if s.Pattern != "" {
+		out = append(out, at+" in body should match")
+	}
+	for _, name := range s.Required {
+		out = append(out, at+`\.`+name+": Required value")
 	}
 	for name, p := range s.Properties {
 		out = append(out, bounded(path+"."+name, p)...)
+	}
+	for _, more := range s.AllOf {
+		out = append(out, bounded(path, more)...)
 	}
 	if s.Items != nil && s.Items.Schema != nil {
 		out = append(out, bounded(path+"[]", *s.Items.Schema)...)
