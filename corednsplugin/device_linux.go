@@ -18,15 +18,16 @@ import (
 //
 // CoreDNS opens its sockets itself, and so do health, ready and prometheus, so
 // they are found by looking at the process's own descriptors.
-func bindListeners() error {
+func bindListeners() (bound, error) {
 	held, err := listDevices()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("listing descriptors: %w", err)
+		return nil, fmt.Errorf("listing descriptors: %w", err)
 	}
+	to := bound{}
 	var errs []error
 	for _, e := range entries {
 		fd, err := strconv.Atoi(e.Name())
@@ -37,25 +38,26 @@ func bindListeners() error {
 		if !ok {
 			continue
 		}
-		if err := bindListener(fd, addr, held); err != nil {
+		if to[addr.Addr()], err = bindListener(fd, addr, held); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return to, errors.Join(errs...)
 }
 
-func bindListener(fd int, addr netip.AddrPort, devices devices) error {
-	device, ok := devices.holding(addr.Addr())
+// bindListener binds one socket and returns the index of its device.
+func bindListener(fd int, addr netip.AddrPort, held devices) (int, error) {
+	d, ok := held.at(addr.Addr())
 	if !ok {
-		return fmt.Errorf("listener %s: no device holds its address", addr)
+		return 0, fmt.Errorf("listener %s: no device holds its address", addr)
 	}
-	if now, err := unix.GetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE); err == nil && now == device {
-		return nil // a socket that outlived a reload
+	if now, err := unix.GetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE); err == nil && now == d.name {
+		return d.index, nil // a socket that outlived a reload
 	}
-	if err := unix.BindToDevice(fd, device); err != nil {
-		return fmt.Errorf("binding listener %s to %s: %w", addr, device, err)
+	if err := unix.BindToDevice(fd, d.name); err != nil {
+		return 0, fmt.Errorf("binding listener %s to %s: %w", addr, d.name, err)
 	}
-	return nil
+	return d.index, nil
 }
 
 // listening tells whether a descriptor takes in packets or connections from
@@ -93,31 +95,61 @@ func listening(fd int) (netip.AddrPort, bool) {
 	return ap, ap.Port() != 0
 }
 
-// devices tells which device holds an address.
-type devices struct {
-	byAddr   map[netip.Addr]string
-	loopback string
+// device is a network device. A name can be given again, an index is not.
+type device struct {
+	name  string
+	index int
 }
 
-// holding finds the device. All of 127.0.0.0/8 is the loopback device's,
-// whatever addresses it lists (RFC 1122 section 3.2.1.3).
-func (d devices) holding(a netip.Addr) (string, bool) {
-	if a.IsLoopback() && d.loopback != "" {
-		return d.loopback, true
+// devices tells which device holds an address.
+type devices struct {
+	byAddr   map[netip.Addr][]device
+	loopback device
+}
+
+// all are the devices that hold an address. All of 127.0.0.0/8 is the loopback
+// device's, whatever addresses it lists (RFC 1122 section 3.2.1.3).
+func (d devices) all(a netip.Addr) []device {
+	if a.IsLoopback() && d.loopback.name != "" {
+		return []device{d.loopback}
 	}
-	name, ok := d.byAddr[a]
-	return name, ok
+	return d.byAddr[a]
+}
+
+// at finds the device of an address; where there are several, it is the last.
+func (d devices) at(a netip.Addr) (device, bool) {
+	all := d.all(a)
+	if len(all) == 0 {
+		return device{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// holding is at for whom the name is enough.
+func (d devices) holding(a netip.Addr) (string, bool) {
+	at, ok := d.at(a)
+	return at.name, ok
+}
+
+// indexes are those of the devices that hold an address.
+func (d devices) indexes(a netip.Addr) []int {
+	var out []int
+	for _, at := range d.all(a) {
+		out = append(out, at.index)
+	}
+	return out
 }
 
 func listDevices() (devices, error) {
-	d := devices{byAddr: map[netip.Addr]string{}}
+	d := devices{byAddr: map[netip.Addr][]device{}}
 	ifaces, err := net.Interfaces()
 	if err != nil {
 		return d, fmt.Errorf("listing devices: %w", err)
 	}
 	for _, i := range ifaces {
+		at := device{name: i.Name, index: i.Index}
 		if i.Flags&net.FlagLoopback != 0 {
-			d.loopback = i.Name
+			d.loopback = at
 		}
 		addrs, err := i.Addrs()
 		if err != nil {
@@ -126,7 +158,7 @@ func listDevices() (devices, error) {
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok {
 				if ip, ok := netip.AddrFromSlice(n.IP); ok {
-					d.byAddr[ip.Unmap()] = i.Name
+					d.byAddr[ip.Unmap()] = append(d.byAddr[ip.Unmap()], at)
 				}
 			}
 		}

@@ -9,11 +9,13 @@ import (
 
 var errNotLinux = errors.New("binding sockets to devices needs Linux")
 
-func bindListeners() error { return errNotLinux }
+func bindListeners() (bound, error) { return nil, errNotLinux }
 
 type devices struct{}
 
 func (devices) holding(netip.Addr) (string, bool) { return "", false }
+
+func (devices) indexes(netip.Addr) []int { return nil }
 
 func listDevices() (devices, error) { return devices{}, errNotLinux }
 

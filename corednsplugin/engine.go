@@ -23,7 +23,7 @@ const Version = "v0.1.0"
 const Contract = agent.Contract
 
 // ReasonListenerNotBound means that a listening socket could not be bound to its
-// device, so the server stays silent.
+// device, so the server stays silent, or that the device has gone since.
 const ReasonListenerNotBound = "ListenerNotBound"
 
 // engine brings snapshots into force for one handler and reports about it.
@@ -33,11 +33,14 @@ type engine struct {
 	reporter *report.Reporter // nil without a resource to report to
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
+	end      func(error) // ends the process
 
 	mu        sync.Mutex
 	state     agent.State        // guarded by mu
 	upstreams []snapshot.Problem // guarded by mu
 	listener  error              // guarded by mu
+	bound     bound              // guarded by mu: what the sockets hear
+	away      error              // guarded by mu: which of it has gone
 	reported  []snapshot.Problem // guarded by mu: what the metric says
 	announced bool               // guarded by mu
 	loops     []loop             // guarded by mu: found by the last probe
@@ -49,11 +52,14 @@ type engine struct {
 
 func newEngine(o *Oooi) *engine {
 	opts := o.options
-	return &engine{o: o, agent: agent.New(agent.Options{
+	return &engine{o: o, end: end, agent: agent.New(agent.Options{
 		File: opts.snapshot, Hub: opts.hub, HubCA: opts.hubCA, Token: opts.token,
 		Namespace: opts.namespace, Name: opts.name, StateDir: opts.stateDir, ModuleVersion: Version,
 	})}
 }
+
+// end ends the process, for whoever runs it to start it anew.
+func end(why error) { log.Fatalf("Ending, to be started anew: %v", why) }
 
 // start brings what lies on disk into force before the sockets are opened, so
 // the first query finds it.
@@ -97,15 +103,16 @@ func (e *engine) stop() error {
 
 // listening is called when the servers' sockets are open.
 func (e *engine) listening() {
+	var to bound
 	var err error
 	if e.o.options.bind {
-		if err = bindListeners(); err != nil {
+		if to, err = bindListeners(); err != nil {
 			log.Errorf("Not answering: %v", err)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.listener = err
+	e.listener, e.bound = err, to
 	e.o.open.Store(err == nil)
 	e.announceOnce()
 	e.report()
@@ -179,6 +186,7 @@ func (e *engine) watch() {
 		case <-e.ctx.Done():
 			return
 		case now := <-t.C:
+			e.followDevices()
 			e.followResolvConf()
 			e.probeLoops(now)
 		case <-network.C:
@@ -186,6 +194,34 @@ func (e *engine) watch() {
 			e.report()
 			e.mu.Unlock()
 		}
+	}
+}
+
+// followDevices reports an address that has gone with its device. When it is back
+// on another one, the process ends: what runs it starts it anew, on the new
+// device.
+func (e *engine) followDevices() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.bound) == 0 || e.listener != nil {
+		return
+	}
+	held, err := listDevices()
+	if err != nil {
+		log.Warningf("Looking after the listeners: %v", err)
+		return
+	}
+	if err := e.bound.deaf(held); err != nil {
+		e.o.open.Store(false)
+		e.end(err)
+		return
+	}
+	before := e.away
+	if e.away = e.bound.away(held); (e.away == nil) != (before == nil) {
+		if e.away != nil {
+			log.Errorf("Not heard: %v", e.away)
+		}
+		e.report()
 	}
 }
 
@@ -263,8 +299,8 @@ func (e *engine) own(c *snapshot.Config) []netip.Addr {
 // report gathers the problems and hands them on. The caller holds mu.
 func (e *engine) report() {
 	problems := slices.Concat(e.state.Problems, e.upstreams)
-	if e.listener != nil {
-		problems = append(problems, snapshot.Problem{Reason: ReasonListenerNotBound, Message: e.listener.Error()})
+	if err := errors.Join(e.listener, e.away); err != nil {
+		problems = append(problems, snapshot.Problem{Reason: ReasonListenerNotBound, Message: err.Error()})
 	}
 	s := e.o.serving.Load()
 	if s != nil {

@@ -63,3 +63,35 @@ func TestForwardingWithoutAFenceIsNamed(t *testing.T) {
 	require.Equal(t, "1", strings.TrimSpace(forwards))
 	problems(t, fenced)
 }
+
+// Behaviour B5: a VLAN device that is made anew has the name of the old one, and
+// the sockets that were bound to that one hear nothing any more. Its loss is
+// named; when it is back, the process ends, and what its kubelet starts is heard.
+func TestAVLANDeviceThatIsMadeAnewIsServedAgain(t *testing.T) {
+	r := ready(t)
+	ask := func(h *lab.Host, server string) string {
+		got, err := r.Dig(t.Context(), h, "@"+server, api)
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, "NOERROR 192.0.2.4", ask(r.VM, ServerIP))
+	_, err := r.Server.Run(t.Context(), "ip", "link", "del", "net1")
+	require.NoError(t, err)
+	problems(t, r, "ListenerNotBound")
+	require.NoError(t, r.CoreDNS.Running(), "there is nothing to start anew for yet")
+	require.Equal(t, "NOERROR 172.30.20.1", ask(r.Pod, PodIP), "the pod side was never away")
+
+	require.NoError(t, r.PlugVLAN(t.Context()))
+	require.Error(t, r.CoreDNS.Wait(time.Minute))
+	require.Error(t, r.CoreDNS.Running(), "it has ended")
+	require.Contains(t, r.CoreDNS.Output(), "Ending, to be started anew: listener "+ServerIP)
+	require.NoError(t, r.Start(t.Context()), "as the kubelet does")
+	require.NoError(t, lab.Until(t.Context(), time.Minute, "the VLAN is served again", func(ctx context.Context) error {
+		got, err := r.Dig(ctx, r.VM, "@"+ServerIP, api)
+		if err == nil && got != "NOERROR 192.0.2.4" {
+			err = errors.New(got)
+		}
+		return err
+	}))
+	problems(t, r)
+}

@@ -40,6 +40,7 @@ type Rig struct {
 	Env      []string // added to CoreDNS's
 
 	root string
+	sw   *lab.Host
 }
 
 // Root is the repository.
@@ -92,6 +93,7 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.sw = sw
 	for _, bridge := range []string{"vlan", "pods"} {
 		if err = sw.Bridge(ctx, bridge); err != nil {
 			return nil, err
@@ -103,7 +105,7 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 		bridge string
 		link   lab.Link
 	}{
-		{&r.Server, "dns", "vlan", lab.Link{Device: "net1", Addresses: prefixes(ServerIP + "/24")}},
+		{&r.Server, "dns", "vlan", vlanLink()},
 		{&r.Server, "dns", "pods", lab.Link{Device: "eth0", Addresses: prefixes(PodIP + "/24")}},
 		{&r.VM, "vm", "vlan", lab.Link{Device: "eth0", Addresses: prefixes(WorkerIP+"/24", OtherIP+"/24", StrangerIP+"/32", FarIP+"/32")}},
 		{&r.Pod, "pod", "pods", lab.Link{Device: "eth0", Addresses: prefixes(ClientIP + "/24")}},
@@ -127,6 +129,13 @@ func NewRig(ctx context.Context, l *lab.Lab, dir string) (*Rig, error) {
 	}
 	r.Upstream, err = r.Node.Start(lab.Spec{Args: []string{upstream, "-listen", UpstreamIP + ":53"}})
 	return r, err
+}
+
+func vlanLink() lab.Link { return lab.Link{Device: "net1", Addresses: prefixes(ServerIP + "/24")} }
+
+// PlugVLAN gives the server its VLAN device anew.
+func (r *Rig) PlugVLAN(ctx context.Context) error {
+	return r.Server.Plug(ctx, r.sw, "vlan", vlanLink())
 }
 
 // routes: a VM that sends everything through the DNS server, a server that
