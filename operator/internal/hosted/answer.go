@@ -1,7 +1,6 @@
 package hosted
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +12,13 @@ import (
 
 // Bounds of one answer, and of how many that are longer than short ones are read at
 // one time: of all hosted clusters, and of one tenant's, which is less than half of
-// it. A place is waited for no longer than placeWithin. An object costs memory, an
-// empty one of three bytes hundreds; they are counted by their opening braces.
+// it. A place is waited for no longer than placeWithin. Two bytes of an answer may cost
+// hundreds in memory: what decoding costs is bounded as well.
 const (
 	maxAnswer   = 8 << 20
-	maxObjects  = 100_000
+	maxCost     = 48 << 20
 	shortAnswer = 256 << 10
-	fewObjects  = 5_000
+	shortCost   = 6 << 20
 
 	longOfAll    = 8
 	longOfTenant = 2
@@ -89,23 +88,29 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		end = work.End
 	}
 	defer work.waits()()
-	resp, err := b.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = &limited{
-			body: resp.Body, left: maxAnswer, objects: maxObjects, work: work, end: end,
-			long: func() error { return work.take(r.Context()) },
-		}
+	resp, err := b.next.RoundTrip(asksJSON(r))
+	if err != nil {
+		end()
+		return nil, err
 	}
-	return resp, err
+	resp.Body = &limited{
+		body: resp.Body, left: maxAnswer, cost: maxCost, work: work, end: end,
+		long: func() error { return work.take(r.Context()) },
+	}
+	if err := legible(resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	return resp, nil
 }
 
 // WrappedRoundTripper lets client-go cancel a request.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 type limited struct {
-	body    io.ReadCloser
-	left    int64
-	objects int
+	body io.ReadCloser
+	left int64
+	cost int64
+	reckoner
 	// long takes a place for the work once the answer is no short one.
 	long func() error
 	work *Work
@@ -114,21 +119,28 @@ type limited struct {
 
 // Read implements io.Reader.
 func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 || l.objects <= 0 {
-		return 0, errTooLong
+	if err := l.allowed(); err != nil {
+		return 0, err
 	}
-	if l.left <= maxAnswer-shortAnswer || l.objects <= maxObjects-fewObjects {
-		if err := l.long(); err != nil {
-			return 0, err
-		}
-	}
-	if int64(len(p)) > l.left {
-		p = p[:l.left]
-	}
-	n, err := l.read(p)
+	n, err := l.read(p[:min(int64(len(p)), l.left, shortAnswer)])
 	l.left -= int64(n)
-	l.objects -= bytes.Count(p[:n], []byte("{"))
+	l.cost -= l.reckon(p[:n])
+	// The last of it may be what is too much.
+	if err := l.allowed(); err != nil {
+		return n, err
+	}
 	return n, err
+}
+
+// allowed says whether as much as was read may be.
+func (l *limited) allowed() error {
+	if l.left <= 0 || l.cost <= 0 {
+		return errTooLong
+	}
+	if l.left <= maxAnswer-shortAnswer || l.cost <= maxCost-shortCost {
+		return l.long()
+	}
+	return nil
 }
 
 func (l *limited) read(p []byte) (int, error) {

@@ -42,10 +42,11 @@ const (
 const labelUnpack = "operatorframework.io/bundle-unpack-ref"
 
 // How many objects of a hosted cluster are looked at: one worker that takes pods
-// is enough.
+// is enough, and a few at a time are a short answer.
 const (
-	maxNodes  = 100
-	maxListed = 100
+	nodesAtOnce = 10
+	maxNodes    = 100
+	maxListed   = 100
 )
 
 // observer reads one hosted cluster.
@@ -70,18 +71,22 @@ func (o observer) observe(ctx context.Context) apps.Observed {
 }
 
 func (o observer) nodes(ctx context.Context, seen *apps.Observed) error {
-	list := &corev1.NodeList{}
-	if err := o.hosted.List(ctx, list, client.Limit(maxNodes)); err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
-	}
-	for _, n := range list.Items {
-		seen.WorkerReady = seen.WorkerReady || takesPods(&n)
+	next := ""
+	for range maxNodes / nodesAtOnce {
+		list := &corev1.NodeList{}
+		if err := o.hosted.List(ctx, list, client.Limit(nodesAtOnce), client.Continue(next)); err != nil {
+			return fmt.Errorf("listing nodes: %w", err)
+		}
+		seen.WorkerReady = slices.ContainsFunc(list.Items, takesPods)
+		if next = list.Continue; seen.WorkerReady || next == "" {
+			return nil
+		}
 	}
 	return nil
 }
 
 // takesPods: OLM's unpack Job tolerates no taint.
-func takesPods(n *corev1.Node) bool {
+func takesPods(n corev1.Node) bool {
 	if n.Spec.Unschedulable {
 		return false
 	}
