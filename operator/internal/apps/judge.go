@@ -206,29 +206,42 @@ func (w Wanted) endpoint(d Decision, s *Service) Decision {
 	return d
 }
 
+// kindCSV is what OLM makes of a Subscription, and leaves when that is deleted: one
+// without a Subscription blocks the next installation.
+const kindCSV = "ClusterServiceVersion"
+
 // Remove gives what disabling or deleting removes: everything recorded, but the
 // operator and its MetalLB only where nobody else has a pool.
 func Remove(w Wanted, o Observed) []v1alpha1.AppliedObject {
 	var out []v1alpha1.AppliedObject
-	for _, kind := range []string{"Service", "L2Advertisement", "IPAddressPool", "MetalLB", "Subscription"} {
-		if o.ForeignPools && (kind == "MetalLB" || kind == "Subscription") {
+	for _, kind := range []string{"Service", "L2Advertisement", "IPAddressPool", "MetalLB", "Subscription", kindCSV} {
+		if o.ForeignPools && slices.Contains([]string{"MetalLB", "Subscription", kindCSV}, kind) {
 			continue
 		}
 		for _, a := range w.Applied {
-			if a.Kind == kind {
+			if a.Kind == kind && !takenOver(a, o) {
 				out = append(out, a)
 			}
 		}
 	}
-	if o.ForeignPools {
-		return out
-	}
+	return out
+}
+
+// takenOver: what OLM made of our Subscription is that of somebody else's by now.
+func takenOver(a v1alpha1.AppliedObject, o Observed) bool {
+	return a.Kind == kindCSV && slices.ContainsFunc(o.Subscriptions, func(s Subscription) bool {
+		return !s.Ours && s.Namespace == a.Namespace && s.InstalledCSV == a.Name
+	})
+}
+
+// Installed is what OLM has made of our Subscriptions, without UIDs. It is to be
+// recorded: once a Subscription is gone nobody tells.
+func Installed(o Observed) []v1alpha1.AppliedObject {
+	var out []v1alpha1.AppliedObject
 	for _, s := range o.Subscriptions {
-		// OLM leaves the CSV, and a CSV without a Subscription blocks the next
-		// installation.
 		if s.Ours && s.InstalledCSV != "" {
 			out = append(out, v1alpha1.AppliedObject{
-				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: s.Namespace, Name: s.InstalledCSV,
+				APIVersion: "operators.coreos.com/v1alpha1", Kind: kindCSV, Namespace: s.Namespace, Name: s.InstalledCSV,
 			})
 		}
 	}

@@ -273,15 +273,24 @@ func TestRenamedObjectsAreRemoved(t *testing.T) {
 // behaviour G5, hazard 136: what others use stays when we go.
 func TestRemoveLeavesWhatOthersUse(t *testing.T) {
 	w := wanted()
-	w.Applied = []v1alpha1.AppliedObject{{Kind: "Subscription", Name: "s"}, {Kind: "MetalLB", Name: "m"}, {Kind: "IPAddressPool", Name: "p"}, {Kind: "Service", Name: "v"}}
+	csv := Installed(Observed{Subscriptions: []Subscription{ours}})
+	w.Applied = append(csv, []v1alpha1.AppliedObject{
+		{Kind: "Subscription", Name: "s"}, {Kind: "MetalLB", Name: "m"}, {Kind: "IPAddressPool", Name: "p"}, {Kind: "Service", Name: "v"},
+	}...)
 	kinds := func(o Observed) (out []string) {
 		for _, a := range Remove(w, o) {
 			out = append(out, a.Kind)
 		}
 		return out
 	}
+	theirs := ours
+	theirs.Ours = false
+	all := []string{"Service", "IPAddressPool", "MetalLB", "Subscription", "ClusterServiceVersion"}
 	require.Equal(t, []string{"Service", "IPAddressPool"}, kinds(Observed{ForeignPools: true, Subscriptions: []Subscription{ours}}))
-	require.Equal(t, []string{"Service", "IPAddressPool", "MetalLB", "Subscription", "ClusterServiceVersion"}, kinds(Observed{Subscriptions: []Subscription{ours}}))
+	require.Equal(t, all, kinds(Observed{Subscriptions: []Subscription{ours}}))
+	require.Equal(t, all, kinds(Observed{}), "also where the Subscription went before")
+	require.Equal(t, all[:4], kinds(Observed{Subscriptions: []Subscription{theirs}}), "another Subscription has it by now")
+	require.Empty(t, Installed(Observed{Subscriptions: []Subscription{theirs}}))
 }
 
 // case C50, hazards 124, 125, 130.

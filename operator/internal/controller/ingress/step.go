@@ -171,6 +171,8 @@ func (s *Step) advance(ctx context.Context, work *hosted.Work, w apps.Wanted, t 
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 	}
+	// What cannot be recorded now is before it is removed.
+	w.Applied, _ = recordInstalled(ctx, hostedClient, w.Applied, unrecorded(w.Applied, seen))
 	return s.carryOut(ctx, s.applier(t, hostedClient), w, apps.Judge(w, seen))
 }
 
@@ -226,7 +228,7 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 
 // Remove removes everything that is recorded, in the order that leaves no
 // object without its controller. The error says what is still there, or that the
-// hosted cluster was not asked.
+// hosted cluster was not asked; what a.Status records by then is to be written.
 func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
 	// An unreadable range removes as well as a readable one.
 	w, _ := wanted(a)
@@ -238,14 +240,14 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: unknown, After: recheckAway}
 	}
 	var err error
-	if !s.ask(a, t, func(work *hosted.Work) { err = s.removeFrom(ctx, work, t, w) }) {
+	if !s.ask(a, t, func(work *hosted.Work) { err = s.removeFrom(ctx, work, t, w, a) }) {
 		return hosted.ErrNotAsked
 	}
 	return err
 }
 
 // removeFrom removes from a hosted cluster what is recorded.
-func (s *Step) removeFrom(ctx context.Context, work *hosted.Work, t hosted.Target, w apps.Wanted) error {
+func (s *Step) removeFrom(ctx context.Context, work *hosted.Work, t hosted.Target, w apps.Wanted, a *v1alpha1.InfraClusterAttachment) error {
 	hostedClient, err := s.clients.For(ctx, t)
 	if err != nil {
 		return err
@@ -259,6 +261,15 @@ func (s *Step) removeFrom(ctx context.Context, work *hosted.Work, t hosted.Targe
 	if seen.AccessProblem != "" {
 		s.clients.Forget(t)
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: seen.AccessProblem, After: recheckAway}
+	}
+	applied, err := recordInstalled(ctx, hostedClient, w.Applied, apps.Installed(seen))
+	if err != nil {
+		return outcome.Failed{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "looking for what OLM has installed", Err: hosted.Plain(err)}
+	}
+	if !slices.Equal(applied, w.Applied) {
+		// To be written first: the next pass removes it.
+		a.Status.AppsIngressStatus.Applied = applied
+		return fmt.Errorf("recording what OLM has installed: %w", hosted.ErrNotAsked)
 	}
 	for _, o := range apps.Remove(w, seen) {
 		if err := remove(ctx, hostedClient, o); err != nil {
