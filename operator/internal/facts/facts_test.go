@@ -230,6 +230,45 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// behaviours A2, E1, G7: the API server is behind the Service that the attachment names,
+// and behind no other.
+func TestTheDeclaredServiceOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		declared v1alpha1.NamespaceName
+		services []corev1.Service
+		want     []v1alpha1.ObservedService
+		missing  string
+	}{
+		{"the usual one", "kube-apiserver", nil, []v1alpha1.ObservedService{{Name: "kube-apiserver", ClusterIP: "172.30.10.1", Port: 6443, TargetPort: "6443"}}, ""},
+		{
+			"another one", "private-router",
+			[]corev1.Service{service("private-router", "172.30.10.9", corev1.ServicePort{Name: "https", Port: 443})},
+			[]v1alpha1.ObservedService{{Name: "private-router", ClusterIP: "172.30.10.9", Port: 443, TargetPort: "443"}},
+			"",
+		},
+		{"another one that is not there", "private-router", nil, nil, "private-router"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := attachment(func(a *v1alpha1.InfraClusterAttachment) { a.Spec.APIServerService = tt.declared })
+			f := facts.ForAttachment(world(func(w *facts.World) { w.Services = append(w.Services, tt.services...) }), a, noon)
+			var got []v1alpha1.ObservedService
+			for _, s := range f.Observed.Services {
+				if s.Role == v1alpha1.ServiceRoleAPIServer {
+					s.Role = ""
+					got = append(got, s)
+				}
+			}
+			require.Equal(t, tt.want, got)
+			c := conditionOf(t, f, v1alpha1.ConditionControlPlaneAvailable)
+			require.Equal(t, tt.missing == "", c.Status == metav1.ConditionTrue)
+			require.Contains(t, c.Message, tt.missing)
+		})
+	}
+}
+
 // behaviour F1; cases C39, C42; hazards 5, 6, 7, 250.
 func TestWorkers(t *testing.T) {
 	t.Parallel()

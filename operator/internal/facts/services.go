@@ -12,8 +12,8 @@ import (
 )
 
 // roles are the Services of a control plane (behaviour E1), and the port that
-// each has as a rule; the live Service decides. ignition-server is where
-// ignition-server-proxy is missing.
+// each has as a rule; the live Service decides. The attachment may name another one of
+// its API server. ignition-server is where ignition-server-proxy is missing.
 var roles = []struct {
 	role  v1alpha1.ServiceRole
 	names []string
@@ -35,13 +35,17 @@ func (j *judge) servicesOf() (found []v1alpha1.ObservedService, missing []string
 	}
 next:
 	for _, r := range roles {
-		for _, name := range r.names {
+		names := r.names
+		if declared := j.attachment.Spec.APIServerService; r.role == v1alpha1.ServiceRoleAPIServer && declared != "" {
+			names = []string{string(declared)}
+		}
+		for _, name := range names {
 			if s, ok := observedService(byName[name], r.role, r.port); ok {
 				found = append(found, s)
 				continue next
 			}
 		}
-		missing = append(missing, r.names[0])
+		missing = append(missing, names[0])
 	}
 	return found, missing
 }
