@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
@@ -51,10 +52,40 @@ func networkInputs(w World, infra *v1alpha1.Infra) plan.Inputs {
 			in.Siblings = append(in.Siblings, infraOf(s))
 		}
 	}
+	serversOf(w, &in)
 	for i := range w.NetworkAttachments {
 		in.NetworkAttachments = append(in.NetworkAttachments, networkOf(&w.NetworkAttachments[i]))
 	}
 	return in
+}
+
+// serversOf finds out on which networks the Infras' servers are.
+func serversOf(w World, in *plan.Inputs) {
+	infras := map[string]*plan.Infra{in.Infra.UID: &in.Infra}
+	for i := range in.Siblings {
+		infras[in.Siblings[i].UID] = &in.Siblings[i]
+	}
+	on := func(o metav1.Object, namespace v1alpha1.NamespaceName, name v1alpha1.ObjectName) *plan.Infra {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.UID == "" || infras[string(owner.UID)] == nil || infras[string(owner.UID)].Namespace != o.GetNamespace() {
+			return &plan.Infra{}
+		}
+		infra := infras[string(owner.UID)]
+		infra.On = append(infra.On, plan.Key{Namespace: cmp.Or(string(namespace), o.GetNamespace()), Name: string(name)})
+		return infra
+	}
+	for i := range w.DHCPServers {
+		n := &w.DHCPServers[i].Spec.NetworkConfig
+		on(&w.DHCPServers[i], n.NetworkAttachmentNamespace, n.NetworkAttachmentName).DHCP = true
+	}
+	for i := range w.DNSServers {
+		n := &w.DNSServers[i].Spec.NetworkConfig
+		on(&w.DNSServers[i], n.NetworkAttachmentNamespace, n.NetworkAttachmentName)
+	}
+	for i := range w.ProxyServers {
+		n := &w.ProxyServers[i].Spec.NetworkConfig
+		on(&w.ProxyServers[i], n.NetworkAttachmentNamespace, n.NetworkAttachmentName)
+	}
 }
 
 // attachmentsFor are the attachments that count for the plan.
@@ -116,7 +147,7 @@ func heldPort(s *corev1.Service, infra *v1alpha1.Infra) (plan.HeldPort, bool) {
 func infraOf(i *v1alpha1.Infra) plan.Infra {
 	out := plan.Infra{
 		Key: plan.Key{Namespace: i.Namespace, Name: i.Name}, UID: string(i.UID), Created: i.CreationTimestamp.Time,
-		Spec: i.Spec, Network: i.Status.Network, InForce: i.Status.InForce,
+		Spec: i.Spec, Network: i.Status.Network, DHCP: i.Status.ComponentStatus.DHCPReady, InForce: i.Status.InForce,
 	}
 	out.InternalProxyIP, _ = plan.ParseIPv4(string(i.Status.InternalProxyIP))
 	return out

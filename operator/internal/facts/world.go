@@ -26,6 +26,7 @@ type World struct {
 	Infras             []v1alpha1.Infra
 	Attachments        []v1alpha1.InfraClusterAttachment
 	DHCPServers        []v1alpha1.DHCPServer
+	DNSServers         []v1alpha1.DNSServer
 	ProxyServers       []v1alpha1.ProxyServer
 	Namespaces         []corev1.Namespace
 	Services           []corev1.Service

@@ -183,6 +183,7 @@ func (w *world) problems(own []*candidate, found []collision, ambiguous []Proble
 			add("Infra", infra, Reason{g.reason, g.String()})
 		}
 	}
+	add("Infra", infra, w.beside)
 	add("Infra", infra, p.DHCP.Reason)
 	add("Infra", infra, p.DNS.Reason)
 	add("Infra", infra, p.Proxy.Reason)

@@ -79,10 +79,10 @@ func (p Plan) duplicateSource() metav1.Condition {
 	return condition(v1alpha1.ConditionDuplicateSourceIP, true, Reason{v1alpha1.ReasonDuplicateSourceIP, joined(messages)})
 }
 
-// unready are the reasons that make an Infra not Ready, the first ones first.
+// unready are the reasons of a plan that make an Infra not Ready, the first ones
+// first.
 var unready = []string{
-	v1alpha1.ReasonNetworkOverlap, v1alpha1.ReasonDuplicateNetwork, v1alpha1.ReasonDuplicateHostname,
-	v1alpha1.ReasonDuplicateHostedCluster, v1alpha1.ReasonTooManyAttachments,
+	v1alpha1.ReasonDuplicateHostname, v1alpha1.ReasonDuplicateHostedCluster, v1alpha1.ReasonTooManyAttachments,
 }
 
 // ready: provisioned as declared (behaviour H1).

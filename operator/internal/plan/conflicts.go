@@ -133,18 +133,35 @@ type netClaim struct {
 	cidr    netip.Prefix
 	servers []netip.Addr
 	dhcp    bool
+	// holds is what its Infra has in force, nil for a newcomer.
+	holds *netClaim
 }
 
-// netClaimsCollide: two Infras of one network overlap, share a server's address,
-// or both serve DHCP to it.
+// netClaimsCollide: the claims of two Infras meet, and one is a newcomer to it.
 func netClaimsCollide(a, b netClaim) bool {
-	if a.name == b.name {
+	return a.name != b.name && !sideBySide(a, b) && a.meets(b)
+}
+
+// sideBySide: two Infras of different namespaces hold already what their claims meet
+// in. Who may write an Infra's status, its servers or the NetworkAttachmentDefinition
+// that it names decides what it seems to hold, so that takes nothing from what another
+// namespace has in force (behaviours F0, F5).
+func sideBySide(a, b netClaim) bool {
+	if a.name.Namespace == b.name.Namespace || a.holds == nil || b.holds == nil {
 		return false
 	}
-	if a.cidr.Overlaps(b.cidr) || a.dhcp && b.dhcp {
+	if a.cidr.Overlaps(b.cidr) && !a.holds.cidr.Overlaps(b.holds.cidr) {
+		return false
+	}
+	return !a.dhcp || !b.dhcp || a.holds.dhcp && b.holds.dhcp
+}
+
+// meets: they overlap, share a server's address, or both serve DHCP.
+func (c netClaim) meets(other netClaim) bool {
+	if c.cidr.Overlaps(other.cidr) || c.dhcp && other.dhcp {
 		return true
 	}
-	return slices.ContainsFunc(a.servers, func(s netip.Addr) bool { return slices.Contains(b.servers, s) })
+	return slices.ContainsFunc(c.servers, func(s netip.Addr) bool { return slices.Contains(other.servers, s) })
 }
 
 // rangeClaim is an attachment's load balancer range.

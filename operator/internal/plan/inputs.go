@@ -58,6 +58,10 @@ type Infra struct {
 	Spec    v1alpha1.InfraSpec
 	// Network that the children were last planned for; nil for a newcomer.
 	Network *v1alpha1.NetworkInForce
+	// On are the NetworkAttachmentDefinitions that its servers name; none: there is
+	// no server, or it is not known. DHCP: one of them serves DHCP, or was planned to.
+	On      []Key
+	DHCP    bool
 	InForce []v1alpha1.AttachmentInForce
 	// InternalProxyIP is the last good address of internalProxyService.
 	InternalProxyIP netip.Addr

@@ -149,6 +149,81 @@ func TestNetworkThatIsTaken(t *testing.T) {
 	}
 }
 
+// behaviours F0, F5: who may write an Infra's status, its servers and the
+// NetworkAttachmentDefinition that it names takes nothing from what another namespace
+// has in force; and no honest Infra comes onto a network by what it holds of another.
+func TestARecordTakesNothingFromAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	vlan100, vlan200 := plan.Key{Namespace: "default", Name: "vlan100"}, plan.Key{Namespace: "default", Name: "vlan200"}
+	record := func(net string) *v1alpha1.NetworkInForce {
+		return &v1alpha1.NetworkInForce{
+			CIDR: v1alpha1.IPv4CIDR(net + ".0/24"), DHCPServerIP: v1alpha1.IPv4(net + ".2"), DNSServerIP: v1alpha1.IPv4(net + ".3"), ProxyServerIP: v1alpha1.IPv4(net + ".4"),
+		}
+	}
+	holding := func(i plan.Infra, net string, on ...plan.Key) plan.Infra {
+		i.Network, i.On, i.DHCP = record(net), on, i.Spec.InfraComponents.DHCP.Enabled == nil
+		return i
+	}
+	born := func(i plan.Infra, n int) plan.Infra { i.Created = day(n); return i }
+	victim := func(change ...change) plan.Infra { return holding(born(vlan(change...), 9), "192.0.2", vlan100) }
+	// All of them are older than the victim.
+	other := func(net string, change ...change) plan.Infra {
+		return strange(elsewhere("other", "vlan100", net, change...))
+	}
+	bare := func(net string) plan.Infra { i := other("203.0.113"); i.Network = record(net); return i }
+	faulty := func(i plan.Infra) plan.Infra { i.Spec.NetworkConfig.Gateway = ""; return i }
+	movedProxy := func(s *v1alpha1.InfraSpec) { s.InfraComponents.Proxy.ServerIP = "192.0.2.14" }
+	movedNetwork := func(s *v1alpha1.InfraSpec) { *s = elsewhere("x", "vlan100", "198.51.100").Spec }
+	for _, tt := range []struct {
+		name  string
+		infra plan.Infra
+		by    plan.Infra
+		want  string
+		told  bool
+	}{
+		{"a forged record of our network", victim(), bare("192.0.2"), "", true},
+		{"with a spec that says the same", victim(), holding(other("192.0.2"), "192.0.2"), "", true},
+		{"with servers that name our network", victim(), holding(other("192.0.2"), "192.0.2", vlan100), "", true},
+		{"with a spec that is refused", victim(), faulty(bare("192.0.2")), "", true},
+		{"of another network of the VLAN, with DHCP", victim(), holding(other("198.51.100"), "198.51.100", vlan100), "", true},
+		{"while one of our addresses is being changed", victim(movedProxy), holding(other("192.0.2"), "192.0.2", vlan100), "", true},
+		{"a younger one's is told to the younger one", victim(), born(holding(other("192.0.2"), "192.0.2", vlan100), 10), "", false},
+		{"and the younger one goes on", born(holding(other("192.0.2"), "192.0.2", vlan100), 10), victim(), "", true},
+		{"a record does not keep a newcomer out for longer than a spec", born(vlan(), 9), other("192.0.2"), "DuplicateNetwork", false},
+
+		{"an older one that asks for our network does not get it", other("192.0.2"), victim(), "DuplicateNetwork", false},
+		{"one that holds the same addresses on another VLAN does not bring them here", holding(other("192.0.2"), "192.0.2", vlan200), victim(), "DuplicateNetwork", false},
+		{"and does not take them from us", victim(), holding(other("192.0.2"), "192.0.2", vlan200), "", false},
+		{"one that is beside us without DHCP does not move onto us", holding(other("192.0.2", noDHCP), "198.51.100", vlan100), victim(), "DuplicateNetwork", false},
+		{"nor does it switch DHCP on", with(holding(other("198.51.100", noDHCP), "198.51.100", vlan100), yesDHCP), victim(), "DuplicateNetwork", false},
+		{"we do not move onto one that is beside us", victim(movedNetwork), holding(other("198.51.100", noDHCP), "198.51.100", vlan100), "DuplicateNetwork", false},
+		{"nor onto one that wants something else by now, and serves as it did", victim(movedNetwork), holding(other("203.0.113", noDHCP), "198.51.100", vlan100), "DuplicateNetwork", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plan.For(plan.Inputs{Infra: tt.infra, Siblings: []plan.Infra{tt.by}, Attachments: []plan.Attachment{own(tt.infra)}})
+			require.Equal(t, tt.want, p.Refusal.Reason)
+			if tt.want != "" {
+				return
+			}
+			require.Equal(t, plan.Apply, p.DHCP.Action)
+			require.True(t, p.Attachments[0].Included)
+			require.Equal(t, "True", string(conditionOf(t, p, v1alpha1.ConditionReady).Status))
+			degraded := conditionOf(t, p, v1alpha1.ConditionDegraded)
+			require.Equal(t, tt.told, degraded.Reason == v1alpha1.ReasonDuplicateNetwork, degraded.Message)
+		})
+	}
+}
+
+// own is an attachment of an Infra.
+func own(i plan.Infra) plan.Attachment {
+	return cluster("a", 0, of(i.Name), func(a *plan.Attachment) { a.Namespace = i.Namespace })
+}
+
+func with(i plan.Infra, c change) plan.Infra { c(&i.Spec); return i }
+
+func yesDHCP(s *v1alpha1.InfraSpec) { s.InfraComponents.DHCP.Enabled = nil }
+
 // behaviour C3; hazard 16: a CUDN makes one NetworkAttachmentDefinition a namespace.
 func TestEveryNetworkAttachmentOfTheNetworkIsNamed(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,8 @@ type world struct {
 	own      *network
 	networks map[Key]*network
 	refusal  Reason
+	// beside names who of another namespace holds what this Infra holds too.
+	beside Reason
 	// idle are the Infras of this network that hold nothing of it and may not
 	// have it: their attachments count against nobody.
 	idle map[Key]bool
@@ -48,7 +50,8 @@ func (w *world) judgeNetwork() Reason {
 				"networkConfig.cidr %s overlaps %s, a pod or service network of the management cluster", w.own.cidr, hub)}
 		}
 	}
-	refused := accept(w.netClaims(), func(c netClaim) rank { return c.rank }, netClaimsCollide)
+	claims := w.netClaims()
+	refused := accept(claims, func(c netClaim) rank { return c.rank }, netClaimsCollide)
 	for _, s := range w.in.Siblings {
 		if _, lost := refused[s.Key]; (lost || w.networks[s.Key].fault != "") && s.Network == nil {
 			w.idle[s.Key] = true
@@ -57,6 +60,20 @@ func (w *world) judgeNetwork() Reason {
 	if by, found := refused[w.in.Infra.Key]; found {
 		return Reason{v1alpha1.ReasonDuplicateNetwork, fmt.Sprintf(
 			"networkConfig.cidr %s: Infra %s holds %s on the same network", w.own.cidr, by.name, by.describe())}
+	}
+	w.beside = w.sharing(claims)
+	return Reason{}
+}
+
+// sharing tells of an Infra of another namespace that holds the same and was made
+// before. Neither loses by it, and one of them is wrong.
+func (w *world) sharing(claims []netClaim) Reason {
+	own := slices.IndexFunc(claims, func(c netClaim) bool { return c.name == w.in.Infra.Key })
+	for _, c := range claims {
+		if own >= 0 && sideBySide(claims[own], c) && claims[own].meets(c) && c.compare(claims[own].rank) < 0 {
+			return Reason{v1alpha1.ReasonDuplicateNetwork, fmt.Sprintf(
+				"networkConfig.cidr %s: Infra %s says that it holds %s on the same network; both go on", w.own.cidr, c.name, c.describe())}
+		}
 	}
 	return Reason{}
 }
@@ -78,34 +95,46 @@ func (w *world) netClaims() []netClaim {
 		if !w.near(i.Key) {
 			continue
 		}
-		holds := i.Network != nil
+		held := w.held(i)
+		asIs := false
 		if n.fault == "" {
+			dhcp := enabled(i.Spec.InfraComponents.DHCP.Enabled) && n.dhcpFault == ""
+			asIs = held != nil && sameHold(*i.Network, *n.inForce()) && (held.dhcp || !dhcp)
 			out = append(out, netClaim{
-				rank: rank{inForce: holds && sameHold(*i.Network, *n.inForce()), created: i.Created, name: i.Key},
-				cidr: n.cidr, servers: n.servers(), dhcp: enabled(i.Spec.InfraComponents.DHCP.Enabled) && n.dhcpFault == "",
+				rank: rank{inForce: asIs, created: i.Created, name: i.Key}, cidr: n.cidr, servers: n.servers(), dhcp: dhcp, holds: held,
 			})
 		}
-		if holds && i.Key != w.in.Infra.Key && (n.fault != "" || !sameHold(*i.Network, *n.inForce())) {
-			out = append(out, heldClaim(i)...)
+		if held != nil && !asIs && i.Key != w.in.Infra.Key {
+			out = append(out, *held)
 		}
 	}
 	return out
 }
 
-// heldClaim is what an Infra's status records.
-func heldClaim(i Infra) []netClaim {
+// held is what an Infra holds of the network: what its status records, where its
+// servers are on it. The record does not name the network.
+func (w *world) held(i Infra) *netClaim {
+	own := w.attachment(w.own.nad)
+	here := func(nad Key) bool { return sameNetwork(w.attachment(nad), own) }
+	if i.Network == nil || len(i.On) > 0 && !slices.ContainsFunc(i.On, here) {
+		return nil
+	}
 	cidr, err := ParseCIDR(string(i.Network.CIDR))
 	if err != nil {
 		return nil
 	}
-	c := netClaim{rank: rank{inForce: true, created: i.Created, name: i.Key}, cidr: cidr, dhcp: i.Network.DHCPServerIP != ""}
+	c := &netClaim{rank: rank{inForce: true, created: i.Created, name: i.Key}, cidr: cidr, dhcp: i.DHCP}
+	if len(i.On) == 0 {
+		c.dhcp = i.Network.DHCPServerIP != ""
+	}
 	for _, ip := range []v1alpha1.IPv4{i.Network.DHCPServerIP, i.Network.DNSServerIP, i.Network.ProxyServerIP} {
 		if a, err := ParseIPv4(string(ip)); err == nil {
 			c.servers = append(c.servers, a)
 		}
 	}
 	c.servers = sortAddrs(c.servers)
-	return []netClaim{c}
+	c.holds = c
+	return c
 }
 
 // dnsService is our own Service in front of the DNS server.

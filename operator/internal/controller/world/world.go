@@ -89,7 +89,7 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 		}
 	}
 	w.Infras, w.Attachments = infras.Items, r.board.Over(attachments.Items)
-	if err := r.children(ctx, &w, client.InNamespace(infra.Namespace)); err != nil {
+	if err := r.children(ctx, &w); err != nil {
 		return w, err
 	}
 	if err := r.services(ctx, &w, ServiceNamespaces(infra)...); err != nil {
@@ -120,13 +120,14 @@ func (r *Reader) ForInfra(ctx context.Context, infra *v1alpha1.Infra) (facts.Wor
 
 func (r *Reader) children(ctx context.Context, w *facts.World, where ...client.ListOption) error {
 	var dhcp v1alpha1.DHCPServerList
+	var dns v1alpha1.DNSServerList
 	var proxies v1alpha1.ProxyServerList
-	for _, list := range []client.ObjectList{&dhcp, &proxies} {
+	for _, list := range []client.ObjectList{&dhcp, &dns, &proxies} {
 		if err := r.cached.List(ctx, list, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
 			return fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	w.DHCPServers, w.ProxyServers = dhcp.Items, proxies.Items
+	w.DHCPServers, w.DNSServers, w.ProxyServers = dhcp.Items, dns.Items, proxies.Items
 	return nil
 }
 
