@@ -18,8 +18,8 @@ func (c *Controller) controlPlane(ctx context.Context, p *pass) error {
 	}
 	var errs []error
 	now := p.attachment.DeepCopy()
-	now.Status.Observed = p.facts.Observed
 	ns := p.facts.ControlPlaneNamespace
+	now.Status.Observed, now.Status.ControlPlaneNamespace = p.facts.Observed, v1alpha1.NamespaceName(ns)
 	if left := string(p.attachment.Status.ControlPlaneNamespace); left != "" && left != ns {
 		errs = append(errs, c.Policies.Settle(ctx, left, nil))
 	}

@@ -48,7 +48,7 @@ func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.I
 	if own != nil {
 		needed = append(needed, own)
 	}
-	peers, services, err := p.needs(ctx, needed)
+	peers, services, err := p.needs(ctx, namespace, needed)
 	if err != nil {
 		return err
 	}
@@ -78,12 +78,19 @@ func leftOut(a *v1alpha1.InfraClusterAttachment) bool {
 	return false
 }
 
-// needs are whom the attachments let in, and where to.
-func (p *Policies) needs(ctx context.Context, attachments []*v1alpha1.InfraClusterAttachment) ([]render.PolicyPeer, []v1alpha1.ObservedService, error) {
+// admitted: the attachment may attach the cluster whose control plane is in the
+// namespace. What was observed of another control plane vouches for none (behaviour F0).
+func admitted(a *v1alpha1.InfraClusterAttachment, namespace string) bool {
+	return a.DeletionTimestamp == nil && a.Status.Observed.HostedClusterUID != "" && string(a.Status.ControlPlaneNamespace) == namespace
+}
+
+// needs are whom the attachments let into a namespace, and where to.
+func (p *Policies) needs(ctx context.Context, namespace string, attachments []*v1alpha1.InfraClusterAttachment,
+) ([]render.PolicyPeer, []v1alpha1.ObservedService, error) {
 	var peers []render.PolicyPeer
 	var services []v1alpha1.ObservedService
 	for _, a := range attachments {
-		if a.DeletionTimestamp != nil || a.Status.Observed.HostedClusterUID == "" || leftOut(a) {
+		if !admitted(a, namespace) || leftOut(a) {
 			continue
 		}
 		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}
