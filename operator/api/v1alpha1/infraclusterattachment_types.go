@@ -370,6 +370,33 @@ type AppsIngressStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Applied []AppliedObject `json:"applied,omitempty"`
+	// appliedIn is the hosted cluster that they were made in.
+	// +optional
+	AppliedIn AppliedIn `json:"appliedIn,omitzero"`
+}
+
+// AppliedIn identifies a hosted cluster, and where it is reached.
+type AppliedIn struct {
+	// namespace of the HostedCluster.
+	// +optional
+	Namespace NamespaceName `json:"namespace,omitempty"`
+	// name of the HostedCluster.
+	// +optional
+	Name ObjectName `json:"name,omitempty"`
+	// uid of the HostedCluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+	// controlPlaneNamespace of the hosted cluster.
+	// +optional
+	ControlPlaneNamespace NamespaceName `json:"controlPlaneNamespace,omitempty"`
+	// service of the API server in that namespace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Service string `json:"service,omitempty"`
+	// port of that Service.
+	// +optional
+	Port Port `json:"port,omitempty"`
 }
 
 // AppliedObject identifies an object in the hosted cluster.

@@ -3,6 +3,7 @@ package attachment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,9 +47,10 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 func (c *Controller) appsOff(ctx context.Context, a *v1alpha1.InfraClusterAttachment) stepResult {
 	var err error
 	if a.Status.AppsIngressStatus != nil {
-		err = c.Apps.Remove(ctx, a)
+		err = c.takeBack(ctx, a)
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, errGone) {
+		err = nil
 		a.Status.AppsIngressStatus = nil
 		c.Turns.NotAsked(client.ObjectKeyFromObject(a))
 	}
@@ -96,7 +98,7 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 		return nil
 	}
 	t, limit, after := try{began: c.Clock()}, releaseAfter, retryAway
-	err := c.Apps.Remove(ctx, a)
+	err := c.takeBack(ctx, a)
 	if err == nil {
 		return nil
 	}
@@ -115,11 +117,7 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	} else {
 		spent = c.held.add(a.UID, t)
 	}
-	w, readErr := c.World.ForAttachment(ctx, a)
-	if readErr != nil {
-		return readErr
-	}
-	gone := !w.Unreadable[facts.KindHostedCluster] && hostedClusterGone(w, a)
+	gone := errors.Is(err, errGone)
 	if gone || t.fault && spent >= limit {
 		ctrl.LoggerFrom(ctx).Info("leaving objects of the apps ingress in the hosted cluster", "gone", gone, "err", err.Error())
 		return nil
@@ -144,12 +142,26 @@ func (c *Controller) away() time.Duration {
 	return c.Away()
 }
 
-// hostedClusterGone: it is deleted, being deleted, or another one by now.
-func hostedClusterGone(w facts.World, a *v1alpha1.InfraClusterAttachment) bool {
-	for _, hc := range w.HostedClusters {
-		if hc.Namespace == string(a.Spec.HostedClusterRef.Namespace) && hc.Name == string(a.Spec.HostedClusterRef.Name) {
-			return hc.DeletionTimestamp != nil || string(hc.UID) != a.Status.Observed.HostedClusterUID
-		}
+// errGone says that the hosted cluster is deleted, being deleted, or another one by now.
+var errGone = errors.New("the HostedCluster is gone")
+
+// takeBack takes everything back from the hosted cluster that it was made in. Where
+// another one has its place by now, that one is not asked: it may be somebody else's.
+func (c *Controller) takeBack(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
+	in, made := facts.AppliedIn(a), a.DeepCopy()
+	made.Spec.HostedClusterRef = v1alpha1.HostedClusterRef{Namespace: in.Namespace, Name: in.Name}
+	made.Spec.ControlPlaneNamespace = in.ControlPlaneNamespace
+	w, err := c.World.ForAttachment(ctx, made)
+	if err != nil {
+		return fmt.Errorf("%w: %w", hosted.ErrManagement, err)
 	}
-	return true
+	gone, replaced := facts.Whereabouts(w, in)
+	if replaced {
+		return errGone
+	}
+	err = c.Apps.Remove(ctx, a)
+	if err != nil && gone {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
 }

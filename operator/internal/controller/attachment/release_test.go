@@ -82,8 +82,10 @@ func newDeletion(t *testing.T, cluster bool, takes time.Duration) *deletion {
 		Namespace: "clusters", Name: "a", UID: "u", Finalizers: []string{attachment.Finalizer}, DeletionTimestamp: &metav1.Time{Time: d.now},
 	}}
 	a.Spec.HostedClusterRef = v1alpha1.HostedClusterRef{Namespace: "clusters", Name: "a"}
-	a.Status.Observed.HostedClusterUID = "hc"
-	a.Status.AppsIngressStatus = &v1alpha1.AppsIngressStatus{Applied: []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Name: "oooi-ingress"}}}
+	a.Status.AppsIngressStatus = &v1alpha1.AppsIngressStatus{
+		Applied:   []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Name: "oooi-ingress"}},
+		AppliedIn: v1alpha1.AppliedIn{Namespace: "clusters", Name: "a", UID: "hc", ControlPlaneNamespace: "clusters-a", Service: "kube-apiserver", Port: 6443},
+	}
 	d.attachment = a
 	d.policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-a", Name: "allow-infrastructure", Labels: map[string]string{
 		"app.kubernetes.io/managed-by": "oooi-operator", "app.kubernetes.io/component": "control-plane",
@@ -200,6 +202,47 @@ func TestAFaultOfTheManagementClusterGivesUpNoHostedCluster(t *testing.T) {
 				require.Less(t, d.now.Sub(began), time.Hour)
 			}
 			require.GreaterOrEqual(t, d.now.Sub(began), time.Minute, "it is counted from here on")
+		})
+	}
+}
+
+// behaviours B6, F0, G5: an attachment whose admission was withdrawn, or that names
+// another hosted cluster by now, takes its objects back from the one that they were made
+// in; one that has the place of that is not asked.
+func TestWhatWasMadeIsTakenBackFromWhereItIs(t *testing.T) {
+	wrongNamespace := func(a *v1alpha1.InfraClusterAttachment, _ *hyperv1.HostedCluster) {
+		a.Spec.ControlPlaneNamespace, a.Status.ControlPlaneNamespace = "clusters-b", "clusters-b"
+	}
+	wrongName := func(a *v1alpha1.InfraClusterAttachment, _ *hyperv1.HostedCluster) { a.Spec.HostedClusterRef.Name = "b" }
+	for _, tt := range []struct {
+		name   string
+		change func(*v1alpha1.InfraClusterAttachment, *hyperv1.HostedCluster)
+		tries  int
+		waits  bool
+	}{
+		{"its control-plane namespace is mistyped", wrongNamespace, 1, true},
+		{"its HostedCluster is mistyped", wrongName, 1, true},
+		{"it is nobody's that is known", func(a *v1alpha1.InfraClusterAttachment, _ *hyperv1.HostedCluster) {
+			a.Status.AppsIngressStatus.AppliedIn = v1alpha1.AppliedIn{}
+		}, 1, true},
+		{"another one has its name", func(_ *v1alpha1.InfraClusterAttachment, hc *hyperv1.HostedCluster) { hc.UID = "another" }, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDeletion(t, true, time.Millisecond)
+			hc, a := &hyperv1.HostedCluster{}, &v1alpha1.InfraClusterAttachment{}
+			require.NoError(t, d.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "a"}, hc))
+			require.NoError(t, d.Get(t.Context(), client.ObjectKeyFromObject(d.attachment), a))
+			tt.change(a, hc)
+			st := a.Status
+			require.NoError(t, d.Update(t.Context(), hc))
+			require.NoError(t, d.Update(t.Context(), a))
+			a.Status = st
+			require.NoError(t, d.Status().Update(t.Context(), a))
+			_, err := d.controller.Reconcile(t.Context(), a)
+			require.NoError(t, err)
+			require.Equal(t, tt.tries, d.apps.tries)
+			err = d.Get(t.Context(), client.ObjectKeyFromObject(d.attachment), a)
+			require.Equal(t, tt.waits, err == nil, "%v", err)
 		})
 	}
 }

@@ -61,7 +61,8 @@ func TestAnAnswerWithoutAPlaceIsNoFaultOfTheHostedCluster(t *testing.T) {
 	f := facts.Attachment{ControlPlaneNamespace: controlPlane, Admitted: true, Observed: v1alpha1.ObservedFacts{Services: apiServices()}}
 	served := v1alpha1.AppsIngressStatus{
 		Phase: v1alpha1.AppsPhaseReady, Reason: v1alpha1.ReasonReconciliationSucceeded, ExternalIP: "192.0.2.200",
-		Applied: []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Namespace: "openshift-ingress", Name: "oooi-ingress", UID: "u"}},
+		Applied:   []v1alpha1.AppliedObject{{APIVersion: "v1", Kind: "Service", Namespace: "openshift-ingress", Name: "oooi-ingress", UID: "u"}},
+		AppliedIn: facts.HostedCluster(a, controlPlane, f.Observed),
 	}
 	a.Status.AppsIngressStatus, a.Status.ObservedGeneration = served.DeepCopy(), a.Generation
 	after, err := step.Ensure(t.Context(), a, f, recorded())

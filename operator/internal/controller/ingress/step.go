@@ -87,13 +87,17 @@ func (s *Step) Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f
 		w.Refusal = plan.Reason{Reason: v1alpha1.ReasonInvalidConfiguration, Message: "appsIngress.metallb.ipAddressPoolRange: " + err.Error()}
 	}
 	applied, d := w.Applied, apps.Judge(w, apps.Observed{})
-	t, known := target(a.Namespace, f.ControlPlaneNamespace, f.Observed.Services)
+	in := facts.HostedCluster(a, f.ControlPlaneNamespace, f.Observed)
+	t, known := target(a.Namespace, in)
 	if w.Refusal.Reason == "" && !known {
 		d = apps.Judge(w, apps.Observed{AccessProblem: unknown})
 	}
 	if w.Refusal.Reason == "" && known {
 		unasked := d
-		if !s.ask(a, t, func(work *hosted.Work) { applied, d = s.advance(ctx, work, w, t) }) {
+		if !s.ask(a, t, func(work *hosted.Work) {
+			s.enter(a, in)
+			applied, d = s.advance(ctx, work, w, t)
+		}) {
 			w.Applied = applied
 			return s.asBefore(a, w, unasked)
 		}
@@ -128,10 +132,18 @@ func (s *Step) ask(a *v1alpha1.InfraClusterAttachment, t hosted.Target, f func(*
 	return asked
 }
 
+// enter records which hosted cluster is written to, before that is done.
+func (s *Step) enter(a *v1alpha1.InfraClusterAttachment, in v1alpha1.AppliedIn) {
+	if a.Status.AppsIngressStatus == nil {
+		a.Status.AppsIngressStatus = &v1alpha1.AppsIngressStatus{}
+	}
+	a.Status.AppsIngressStatus.AppliedIn = in
+}
+
 // asBefore leaves everything as it is known of a hosted cluster that was not asked.
 // What is known of another generation is not known of this one.
 func (s *Step) asBefore(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, d apps.Decision) (time.Duration, error) {
-	if a.Status.AppsIngressStatus == nil || a.Status.ObservedGeneration != a.Generation {
+	if st := a.Status.AppsIngressStatus; st == nil || st.Phase == "" || a.Status.ObservedGeneration != a.Generation {
 		d.Message = hosted.NotAskedYet
 		s.report(a, d, w.Applied)
 	}
@@ -193,14 +205,9 @@ func refusal(a *v1alpha1.InfraClusterAttachment, w apps.Wanted, infras []v1alpha
 	return plan.Reason{Reason: v1alpha1.ReasonWaitingForInfra, Message: "the Infra has not recorded the range and the ports yet"}
 }
 
-// target is the API server of the hosted cluster.
-func target(tenant, namespace string, services []v1alpha1.ObservedService) (hosted.Target, bool) {
-	for _, s := range services {
-		if s.Role == v1alpha1.ServiceRoleAPIServer {
-			return hosted.Target{Tenant: tenant, Namespace: namespace, Service: s.Name, Port: uint16(s.Port)}, true
-		}
-	}
-	return hosted.Target{}, false
+// target is the API server of a hosted cluster.
+func target(tenant string, in v1alpha1.AppliedIn) (hosted.Target, bool) {
+	return hosted.Target{Tenant: tenant, Namespace: string(in.ControlPlaneNamespace), Service: in.Service, Port: uint16(in.Port)}, in.Service != ""
 }
 
 // carryOut removes, and where there was nothing to remove writes.
@@ -226,7 +233,7 @@ func (s *Step) carryOut(ctx context.Context, to applier, w apps.Wanted, d apps.D
 	return applied, d
 }
 
-// Remove removes everything that is recorded, in the order that leaves no
+// Remove removes everything that is recorded from where it was made, in the order that leaves no
 // object without its controller. The error says what is still there, or that the
 // hosted cluster was not asked; what a.Status records by then is to be written.
 func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
@@ -235,7 +242,7 @@ func (s *Step) Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) e
 	if len(w.Applied) == 0 {
 		return nil
 	}
-	t, ok := target(a.Namespace, string(a.Status.ControlPlaneNamespace), a.Status.Observed.Services)
+	t, ok := target(a.Namespace, facts.AppliedIn(a))
 	if !ok {
 		return outcome.Waiting{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: unknown, After: recheckAway}
 	}
@@ -308,6 +315,7 @@ func (s *Step) report(a *v1alpha1.InfraClusterAttachment, d apps.Decision, appli
 	}
 	after := &v1alpha1.AppsIngressStatus{
 		Phase: d.Phase, Reason: d.Reason, Message: d.Message, ExternalHostname: d.Endpoint.Hostname, LastSync: before.LastSync, Applied: applied,
+		AppliedIn: before.AppliedIn,
 	}
 	if d.Endpoint.IP.IsValid() {
 		after.ExternalIP = v1alpha1.IPv4(d.Endpoint.IP.String())
