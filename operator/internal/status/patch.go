@@ -35,6 +35,8 @@ type Writer struct {
 	owns func(conditionType string) bool
 	// conditionsOnly leaves everything but conditions alone.
 	conditionsOnly bool
+	// memory of what was written; nil: none.
+	memory *Memory
 }
 
 // Everything writes the whole status but the named top-level fields and the
@@ -64,8 +66,8 @@ func (w *Writer) Patch(ctx context.Context, before, after client.Object) error {
 	if err != nil {
 		return err
 	}
-	same, err := equal(had, want)
-	if err != nil || same {
+	needed, err := w.needed(before, had, want)
+	if err != nil || !needed {
 		return err
 	}
 	gvk, err := apiutil.GVKForObject(after, w.client.Scheme())
@@ -83,9 +85,12 @@ func (w *Writer) Patch(ctx context.Context, before, after client.Object) error {
 		err = w.expel(ctx, u, want)
 	}
 	if client.IgnoreNotFound(err) != nil {
+		w.memory.put(after.GetUID(), line{unsure: true})
 		return fmt.Errorf("writing the status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(after), err)
 	}
-	return nil
+	said, err := timeless(want)
+	w.memory.put(after.GetUID(), line{revision: u.GetResourceVersion(), part: want, said: said})
+	return err
 }
 
 // expel removes what somebody else has written into the writer's part: to apply a
@@ -112,7 +117,12 @@ func (w *Writer) expel(ctx context.Context, u *unstructured.Unstructured, want m
 	if err != nil {
 		return fmt.Errorf("encoding a status: %w", err)
 	}
-	return w.client.Status().Patch(ctx, u.DeepCopy(), client.RawPatch(types.MergePatchType, body), w.owner)
+	patched := u.DeepCopy()
+	if err := w.client.Status().Patch(ctx, patched, client.RawPatch(types.MergePatchType, body), w.owner); err != nil {
+		return err
+	}
+	u.SetResourceVersion(patched.GetResourceVersion())
+	return nil
 }
 
 // clean is the status that has what others own, and want.

@@ -53,6 +53,7 @@ type Controller struct {
 
 	held    heldUp
 	wording wording
+	written status.Memory
 }
 
 // pass is one reconcile.
@@ -214,5 +215,5 @@ func (c *Controller) reportRelease(ctx context.Context, before, a *v1alpha1.Infr
 }
 
 func (c *Controller) statusWriter() *status.Writer {
-	return status.Everything(c.Client, status.OwnerController, nil, []string{v1alpha1.ConditionProgrammed})
+	return status.Everything(c.Client, status.OwnerController, nil, []string{v1alpha1.ConditionProgrammed}).Knowing(&c.written)
 }

@@ -45,6 +45,9 @@ type Controller struct {
 	Planned func(time.Duration)
 	// Events tells of conditions that have changed; may be nil.
 	Events func(before, after *v1alpha1.Infra)
+
+	// What was written of the Infras and of Programmed.
+	written, programmed status.Memory
 }
 
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infras,verbs=get;list;watch;patch
@@ -59,6 +62,10 @@ func (c *Controller) Reconcile(ctx context.Context, infra *v1alpha1.Infra) (reco
 		return outcome.Result(c.release(ctx, infra))
 	}
 	if err := finalizer.Set(ctx, c.Client, infra, Finalizer, true); err != nil {
+		return outcome.Result(err)
+	}
+	writer := status.Everything(c.Client, status.OwnerController, nil, nil).Knowing(&c.written)
+	if err := writer.Recall(infra); err != nil {
 		return outcome.Result(err)
 	}
 	before := infra.DeepCopy()
@@ -78,7 +85,6 @@ func (c *Controller) Reconcile(ctx context.Context, infra *v1alpha1.Infra) (reco
 	children, readErr := c.children(ctx, infra)
 	renewing, left := p.Renewing(started)
 	report(infra, reported{plan: p, renewing: renewing, applied: applyErr, labelled: labelled, children: children, attachments: mine(w, infra)})
-	writer := status.Everything(c.Client, status.OwnerController, nil, nil)
 	statusErr := writer.Patch(ctx, before, infra)
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, infra)

@@ -204,7 +204,7 @@ func (c *Controller) orphan(ctx context.Context, attachments []*v1alpha1.InfraCl
 func (c *Controller) setProgrammed(ctx context.Context, attachments []v1alpha1.InfraClusterAttachment,
 	condition func(*v1alpha1.InfraClusterAttachment) (metav1.Condition, bool),
 ) error {
-	writer := status.Conditions(c.Client, status.OwnerInfra, v1alpha1.ConditionProgrammed)
+	writer := status.Conditions(c.Client, status.OwnerInfra, v1alpha1.ConditionProgrammed).Knowing(&c.programmed)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for i := range attachments {
@@ -215,7 +215,7 @@ func (c *Controller) setProgrammed(ctx context.Context, attachments []v1alpha1.I
 		}
 		cond.ObservedGeneration = before.Generation
 		after := before.DeepCopy()
-		if !meta.SetStatusCondition(&after.Status.Conditions, cond) {
+		if !meta.SetStatusCondition(&after.Status.Conditions, cond) && !writer.Behind(before) {
 			continue
 		}
 		group.Go(func() error { return writer.Patch(ctx, before, after) })

@@ -51,7 +51,8 @@ type Controller[T client.Object] struct {
 	// Events tells of a condition that has changed; may be nil.
 	Events func(o client.Object, before, after *v1alpha1.ComponentStatus)
 
-	files files
+	files   files
+	written status.Memory
 }
 
 // seen is what a pass has read.
@@ -91,7 +92,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, child T) (reconcile.Resul
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	after, recheck := c.report(child, s, workErr)
-	writer := status.Everything(c.Client, status.OwnerController, []string{"agent"}, nil)
+	writer := status.Everything(c.Client, status.OwnerController, []string{"agent"}, nil).Knowing(&c.written)
 	statusErr := writer.Patch(ctx, before, c.Kind.Bare(after))
 	if c.Events != nil && statusErr == nil {
 		c.Events(after, c.Kind.View(before).Status, c.Kind.View(after).Status)

@@ -50,9 +50,11 @@ type View struct {
 	ServerIP string
 }
 
-// head says which object it is.
+// head says which object it is, and as of when.
 func head(o client.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
+	}
 }
 
 func viewOf[A, B ~string](child client.Object, nad A, nadNamespace B, serverIP v1alpha1.IPv4, status *v1alpha1.ComponentStatus) View {
