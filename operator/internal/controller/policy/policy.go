@@ -2,17 +2,23 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/apply"
 	"github.com/densityops/oooi/operator/internal/controller/world"
+	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
@@ -30,11 +36,43 @@ var policyKind = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 type Policies struct {
 	Applier *apply.Applier
 	World   *world.Reader
+
+	// failed wakes the Sweeper; nil where there is none.
+	failed chan event.GenericEvent
+
+	mu sync.Mutex
+	// owed are the namespaces whose policy could not be settled.
+	owed map[string]bool // guarded by mu
+	// words are of attachments' own passes, whose facts may not be written yet.
+	words map[types.UID]word // guarded by mu
+}
+
+// word is what an attachment's own pass has found out: whether it is let into a namespace.
+type word struct {
+	namespace string
+	letIn     bool
+	at        time.Time
 }
 
 // Settle makes the policy of a namespace what is needed there; where nothing is,
 // it goes. own is an attachment whose facts are newer than what is read; may be nil.
+// What fails is owed: caller may not be there, or not know of the namespace, when it
+// could be tried again.
 func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.InfraClusterAttachment) error {
+	if own != nil {
+		p.say(own.UID, word{namespace: namespace, letIn: admitted(own, namespace)})
+	}
+	err := p.settle(ctx, namespace, own)
+	if p.owe(namespace, err) && p.failed != nil {
+		select {
+		case p.failed <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}:
+		case <-ctx.Done():
+		}
+	}
+	return err
+}
+
+func (p *Policies) settle(ctx context.Context, namespace string, own *v1alpha1.InfraClusterAttachment) error {
 	attachments, err := p.World.AttachmentsTo(ctx, namespace)
 	if err != nil {
 		return err
@@ -60,6 +98,55 @@ func (p *Policies) Settle(ctx context.Context, namespace string, own *v1alpha1.I
 		return fmt.Errorf("letting the proxy into %s: %w", namespace, err)
 	}
 	return nil
+}
+
+// owe records that a namespace's policy could not be settled, or was, and says whether
+// that it is owed is new. A policy that is not ours has nothing of ours in it.
+func (p *Policies) owe(namespace string, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, invalid := errors.AsType[outcome.Invalid](err)
+	if err == nil || invalid {
+		delete(p.owed, namespace)
+		return false
+	}
+	was := p.owed[namespace]
+	if p.owed == nil {
+		p.owed = map[string]bool{}
+	}
+	p.owed[namespace] = true
+	return !was
+}
+
+func (p *Policies) owes(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owed[namespace]
+}
+
+// writtenBy is how long after a word of an attachment's own its facts are written at the
+// latest, or it has said so again.
+const writtenBy = time.Minute
+
+// say records the word of an attachment's own pass.
+func (p *Policies) say(uid types.UID, is word) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is.at = time.Now()
+	maps.DeleteFunc(p.words, func(_ types.UID, w word) bool { return is.at.Sub(w.at) > writtenBy })
+	if p.words == nil {
+		p.words = map[types.UID]word{}
+	}
+	p.words[uid] = is
+}
+
+// said gives the last word of an attachment's own on a namespace, while it may say more
+// than what is written.
+func (p *Policies) said(uid types.UID, namespace string) (letIn, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, found := p.words[uid]
+	return w.letIn, found && w.namespace == namespace && time.Since(w.at) <= writtenBy
 }
 
 // leftOut: the Infra serves nothing of the attachment, so no proxy has business in
@@ -90,7 +177,7 @@ func (p *Policies) needs(ctx context.Context, namespace string, attachments []*v
 	var peers []render.PolicyPeer
 	var services []v1alpha1.ObservedService
 	for _, a := range attachments {
-		if !admitted(a, namespace) || leftOut(a) {
+		if letIn, known := p.said(a.UID, namespace); !admitted(a, namespace) || leftOut(a) || known && !letIn {
 			continue
 		}
 		infra := types.NamespacedName{Namespace: a.Namespace, Name: string(a.Spec.InfraRef.Name)}

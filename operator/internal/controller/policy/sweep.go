@@ -13,22 +13,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
 
-// Sweeper removes policies that no attachment needs any more. Where there are
-// attachments the policy is theirs to keep: they know more than what is written.
+// Sweeper removes policies that no attachment needs any more, and settles those that
+// could not be settled. Where there are admitted attachments the policy is else theirs
+// to keep: they know more than what is written.
 type Sweeper struct{ Policies *Policies }
+
+// failedRoom is how many namespaces may wait for the Sweeper.
+const failedRoom = 1024
 
 // Setup registers the controller; a request's name is a control-plane namespace.
 func (s *Sweeper) Setup(mgr ctrl.Manager) error {
+	s.Policies.failed = make(chan event.GenericEvent, failedRoom)
 	err := builder.ControllerManagedBy(mgr).Named("policy").
 		Watches(&v1alpha1.InfraClusterAttachment{}, handler.EnqueueRequestsFromMapFunc(controlPlanes), builder.WithPredicates(leaves())).
 		WatchesMetadata(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, o client.Object) []reconcile.Request { return requests(o.GetNamespace()) })).
+		WatchesRawSource(source.Channel(s.Policies.failed, handler.EnqueueRequestsFromMapFunc(
+			func(_ context.Context, o client.Object) []reconcile.Request { return requests(o.GetName()) }))).
 		Complete(s)
 	if err != nil {
 		return fmt.Errorf("setting up the policy controller: %w", err)
@@ -42,8 +50,15 @@ func (s *Sweeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	owed := s.Policies.owes(r.Name)
 	for i := range attachments {
-		if attachments[i].DeletionTimestamp == nil {
+		a := &attachments[i]
+		letIn, known := s.Policies.said(a.UID, r.Name)
+		switch {
+		case a.DeletionTimestamp != nil || owed:
+		case known && letIn:
+			return reconcile.Result{RequeueAfter: writtenBy}, nil // its status tells by then
+		case admitted(a, r.Name):
 			return reconcile.Result{}, nil
 		}
 	}
