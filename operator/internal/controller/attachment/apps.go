@@ -23,6 +23,8 @@ type Apps interface {
 	Ensure(ctx context.Context, a *v1alpha1.InfraClusterAttachment, f facts.Attachment, infras []v1alpha1.Infra) (time.Duration, error)
 	// Remove takes everything back; the error says what is still there.
 	Remove(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error
+	// Drop forgets how the hosted cluster is reached.
+	Drop(a *v1alpha1.InfraClusterAttachment)
 }
 
 // apps is the step of *.apps. It is not run for a cluster that the attachment
@@ -51,6 +53,7 @@ func (c *Controller) appsOff(ctx context.Context, a *v1alpha1.InfraClusterAttach
 	}
 	if err == nil || errors.Is(err, errGone) {
 		err = nil
+		c.Apps.Drop(a)
 		a.Status.AppsIngressStatus = nil
 		c.Turns.NotAsked(client.ObjectKeyFromObject(a))
 	}
@@ -97,6 +100,14 @@ func (c *Controller) leaveHostedCluster(ctx context.Context, a *v1alpha1.InfraCl
 	if a.Status.AppsIngressStatus == nil {
 		return nil
 	}
+	if err := c.takeBackOrGiveUp(ctx, a); err != nil {
+		return err
+	}
+	c.Apps.Drop(a)
+	return nil
+}
+
+func (c *Controller) takeBackOrGiveUp(ctx context.Context, a *v1alpha1.InfraClusterAttachment) error {
 	t, limit, after := try{began: c.Clock()}, releaseAfter, retryAway
 	err := c.takeBack(ctx, a)
 	if err == nil {

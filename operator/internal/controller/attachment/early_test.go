@@ -49,6 +49,9 @@ func (s *slowCluster) Ensure(ctx context.Context, _ *v1alpha1.InfraClusterAttach
 // Remove implements attachment.Apps.
 func (s *slowCluster) Remove(context.Context, *v1alpha1.InfraClusterAttachment) error { return s.err }
 
+// Drop implements attachment.Apps.
+func (s *slowCluster) Drop(*v1alpha1.InfraClusterAttachment) {}
+
 // away is HyperShift for now: who was admitted stays so.
 type away struct{ everything }
 

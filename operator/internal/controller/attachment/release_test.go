@@ -35,6 +35,7 @@ import (
 // unreachable is a hosted cluster whose calls take some time and end in nothing.
 type unreachable struct {
 	tries int
+	drops int
 	takes time.Duration
 	err   error
 	now   *time.Time
@@ -49,6 +50,8 @@ func (u *unreachable) Remove(context.Context, *v1alpha1.InfraClusterAttachment) 
 	*u.now = u.now.Add(u.takes)
 	return outcome.Failed{Reason: v1alpha1.ReasonHostedClusterAccessFailed, Message: "reaching the hosted cluster", Err: u.err}
 }
+
+func (u *unreachable) Drop(*v1alpha1.InfraClusterAttachment) { u.drops++ }
 
 // everything is served.
 type everything struct{}
@@ -172,7 +175,9 @@ func TestAnUnreachableHostedClusterIsGivenUp(t *testing.T) {
 					c.happen(d)
 				}
 				require.Less(t, d.now.Sub(began), 2*time.Hour)
+				require.Zero(t, d.apps.drops)
 			}
+			require.Equal(t, 1, d.apps.drops, "behaviour B10: how it is reached is forgotten, also where it was given up")
 			require.GreaterOrEqual(t, d.now.Sub(began), c.earliest)
 			require.LessOrEqual(t, d.now.Sub(began), c.until)
 		})

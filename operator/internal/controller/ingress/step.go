@@ -134,6 +134,10 @@ func (s *Step) ask(a *v1alpha1.InfraClusterAttachment, t hosted.Target, f func(*
 
 // enter records which hosted cluster is written to, before that is done.
 func (s *Step) enter(a *v1alpha1.InfraClusterAttachment, in v1alpha1.AppliedIn) {
+	before, _ := target(a.Namespace, facts.AppliedIn(a))
+	if now, _ := target(a.Namespace, in); now != before {
+		s.forget(before)
+	}
 	if a.Status.AppsIngressStatus == nil {
 		a.Status.AppsIngressStatus = &v1alpha1.AppsIngressStatus{}
 	}
@@ -285,8 +289,15 @@ func (s *Step) removeFrom(ctx context.Context, work *hosted.Work, t hosted.Targe
 			}
 		}
 	}
-	s.forget(t)
 	return nil
+}
+
+// Drop forgets how the hosted cluster of an attachment is reached that has nothing in it
+// any more, or is gone.
+func (s *Step) Drop(a *v1alpha1.InfraClusterAttachment) {
+	if t, known := target(a.Namespace, facts.AppliedIn(a)); known {
+		s.forget(t)
+	}
 }
 
 func (s *Step) applier(t hosted.Target, c client.Client) applier {
@@ -301,6 +312,7 @@ func (s *Step) applier(t hosted.Target, c client.Client) applier {
 }
 
 func (s *Step) forget(t hosted.Target) {
+	s.clients.Forget(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.appliers, t)
