@@ -40,8 +40,21 @@ func (c *Controller) apps(ctx context.Context, p *pass) stepResult {
 			Reason: v1alpha1.ReasonWaitingForInfra, Message: "the attachment is not admitted",
 		}}
 	}
+	if elsewhere(a) {
+		if err := c.leaveHostedCluster(ctx, a); err != nil {
+			return stepResult{enabled: true, err: err}
+		}
+		c.held.forget(a.UID)
+		a.Status.AppsIngressStatus = nil
+	}
 	after, err := c.Apps.Ensure(ctx, a, p.facts, p.world.Infras)
 	return stepResult{enabled: true, err: err, after: after}
+}
+
+// elsewhere: *.apps were brought to another hosted cluster than is declared by now.
+func elsewhere(a *v1alpha1.InfraClusterAttachment) bool {
+	in, now := facts.AppliedIn(a), facts.ClusterOf(a)
+	return a.Status.AppsIngressStatus != nil && (string(in.Namespace) != now.Namespace || string(in.Name) != now.Name)
 }
 
 // appsOff takes *.apps away. A hosted cluster that was not asked is said to be as it

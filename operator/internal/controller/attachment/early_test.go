@@ -148,6 +148,21 @@ func TestTheStatusOfASlowClusterIsNotWrittenBackAndForth(t *testing.T) {
 	}
 }
 
+// behaviour G5: who declares another hosted cluster leaves the first one before anything
+// is brought to the other.
+func TestWhoDeclaresAnotherHostedClusterLeavesTheFirstOne(t *testing.T) {
+	first := v1alpha1.AppliedIn{Namespace: "clusters", Name: "b", UID: "hc-b", ControlPlaneNamespace: "clusters-b", Service: "kube-apiserver", Port: 6443}
+	s := newSlow(t, false, func(a *v1alpha1.InfraClusterAttachment) { a.Status.AppsIngressStatus.AppliedIn = first })
+	a, _ := s.pass(t)
+	require.Nil(t, s.seen, "the other one is not asked yet")
+	require.Equal(t, first, a.Status.AppsIngressStatus.AppliedIn)
+	require.Equal(t, v1alpha1.ReasonHostedClusterAccessFailed, meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionAppsIngressReady).Reason)
+	s.err = nil
+	a, _ = s.pass(t)
+	require.NotNil(t, s.seen)
+	require.Nil(t, a.Status.AppsIngressStatus, "nothing is known of the other one yet")
+}
+
 // behaviour H1: before a hosted cluster that was slow is asked, nothing is said of a new
 // generation; of the one that is written all that is known.
 func TestNothingIsSaidOfANewGenerationBeforeItIsAskedFor(t *testing.T) {
