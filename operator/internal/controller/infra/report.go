@@ -2,6 +2,7 @@ package infra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,7 +206,9 @@ func (c *Controller) setProgrammed(ctx context.Context, attachments []v1alpha1.I
 	condition func(*v1alpha1.InfraClusterAttachment) (metav1.Condition, bool),
 ) error {
 	writer := status.Conditions(c.Client, status.OwnerInfra, v1alpha1.ConditionProgrammed).Knowing(&c.programmed)
-	group, ctx := errgroup.WithContext(ctx)
+	// One that cannot be written stops no other.
+	errs := make([]error, len(attachments))
+	var group errgroup.Group
 	group.SetLimit(writers)
 	for i := range attachments {
 		before := &attachments[i]
@@ -218,7 +221,11 @@ func (c *Controller) setProgrammed(ctx context.Context, attachments []v1alpha1.I
 		if !meta.SetStatusCondition(&after.Status.Conditions, cond) && !writer.Behind(before) {
 			continue
 		}
-		group.Go(func() error { return writer.Patch(ctx, before, after) })
+		group.Go(func() error {
+			errs[i] = writer.Patch(ctx, before, after)
+			return nil
+		})
 	}
-	return group.Wait()
+	_ = group.Wait()
+	return errors.Join(errs...)
 }
