@@ -85,10 +85,17 @@ func refusesTakenNames(t *testing.T, third int) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vlan-dhcp"}, Data: map[string]string{"theirs": "yes"}}
 	env.Must(t, testenv.NAD(ns, "vlan"), dns, policy, config)
 	infra, attachment := testenv.Infra(ns, "vlan", "vlan", third), testenv.Attachment(ns, "taken", "vlan")
-	env.Must(t, infra, attachment)
+	env.Must(t, testenv.Hosted{Namespace: ns, Name: "beside"}.Objects()...)
+	beside := testenv.Attachment(ns, "beside", "vlan")
+	env.Must(t, infra, attachment, beside)
 	c := condition(t, infra, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
 	require.Contains(t, c.Message, "vlan-dns")
 	condition(t, attachment, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
+	// behaviour H3: nor is one Ready that has all of its own: it is not served.
+	for _, conditionType := range []string{v1alpha1.ConditionProgrammed, v1alpha1.ConditionReady} {
+		c := condition(t, beside, conditionType, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
+		require.Contains(t, c.Message, "vlan-dns")
+	}
 	dhcp := &v1alpha1.DHCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vlan-dhcp"}}
 	condition(t, dhcp, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameTaken)
 	// behaviour H2: the Infra says which of its children it is, whose the object is,
@@ -108,6 +115,7 @@ func refusesTakenNames(t *testing.T, third int) {
 	require.NoError(t, env.Client.Delete(t.Context(), dns))
 	condition(t, infra, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	condition(t, infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	condition(t, beside, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 }
 
 // behaviour B8: a field of ours that is changed is put back, one that is not

@@ -48,6 +48,7 @@ type Controller struct {
 
 	// What was written of the Infras and of Programmed.
 	written, programmed status.Memory
+	refused             refusals
 }
 
 // +kubebuilder:rbac:groups=hostedcluster.densityops.com,resources=infras,verbs=get;list;watch;patch
@@ -89,7 +90,7 @@ func (c *Controller) Reconcile(ctx context.Context, infra *v1alpha1.Infra) (reco
 	if statusErr == nil && c.Events != nil {
 		c.Events(before, infra)
 	}
-	return outcome.Result(applyErr, labelErr, readErr, statusErr, c.program(ctx, w, p.Attachments), again(renewing, left))
+	return outcome.Result(applyErr, labelErr, readErr, statusErr, c.program(ctx, infra, w, p.Attachments, applyErr), again(renewing, left))
 }
 
 // again looks once more when workers have renewed their leases (behaviour A7).
@@ -221,5 +222,6 @@ func (c *Controller) release(ctx context.Context, infra *v1alpha1.Infra) error {
 			return err
 		}
 	}
+	c.refused.last(infra.UID, nil)
 	return finalizer.Set(ctx, c.Client, infra, Finalizer, false)
 }

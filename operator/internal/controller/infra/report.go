@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
-	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
 	"github.com/densityops/oooi/operator/internal/plan"
 	"github.com/densityops/oooi/operator/internal/render"
@@ -173,20 +172,6 @@ func wanted(p plan.Plan) []string {
 
 // writers bounds the statuses that are written side by side.
 const writers = 8
-
-// program writes Programmed on the attachments, under a field owner of its own.
-func (c *Controller) program(ctx context.Context, w facts.World, verdicts []plan.Verdict) error {
-	conditions := map[plan.Key]metav1.Condition{}
-	for _, v := range verdicts {
-		conditions[v.Key] = v.Condition()
-	}
-	return c.setProgrammed(ctx, w.Attachments, func(a *v1alpha1.InfraClusterAttachment) (metav1.Condition, bool) {
-		cond, ok := conditions[plan.Key{Namespace: a.Namespace, Name: a.Name}]
-		// Its own controller has the first word: without its facts there is
-		// nothing to say yet.
-		return cond, ok && a.Status.ObservedGeneration == a.Generation
-	})
-}
 
 // orphan tells attachments that their Infra is gone.
 func (c *Controller) orphan(ctx context.Context, attachments []*v1alpha1.InfraClusterAttachment) error {
