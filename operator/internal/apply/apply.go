@@ -233,7 +233,10 @@ func (a *Applier) empty(gvk schema.GroupVersionKind) (client.Object, error) {
 // mine refuses an object that somebody else made, and clears away what an
 // earlier owner of our own name has left.
 func (a *Applier) mine(ctx context.Context, set Set, k key, found client.Object) error {
-	if !carries(found.GetLabels(), set.Identity) {
+	ref := metav1.GetControllerOf(found)
+	ours := ref != nil && set.Owner != nil && ref.UID == set.Owner.GetUID() && found.GetNamespace() == set.Owner.GetNamespace()
+	// One of ours that somebody has taken the labels off gets them back.
+	if !ours && !carries(found.GetLabels(), set.Identity) {
 		return outcome.Invalid{
 			Reason: v1alpha1.ReasonNameTaken, After: takenRetry,
 			Message: fmt.Sprintf("%s %s exists and was not made by oooi for this object (%s); rename or remove it", k.kind.Kind, k.name, whose(found)),
@@ -246,8 +249,7 @@ func (a *Applier) mine(ctx context.Context, set Set, k key, found client.Object)
 			Message: fmt.Sprintf("%s %s is being deleted", k.kind.Kind, k.name),
 		}
 	}
-	ref := metav1.GetControllerOf(found)
-	if set.Owner == nil || ref == nil || ref.UID == set.Owner.GetUID() || found.GetNamespace() != set.Owner.GetNamespace() {
+	if set.Owner == nil || ref == nil || ours || found.GetNamespace() != set.Owner.GetNamespace() {
 		return nil
 	}
 	if err := a.remove(ctx, found); err != nil {
@@ -272,9 +274,14 @@ func (a *Applier) unchanged(k key, desired [sha256.Size]byte, found client.Objec
 	return older(found.GetResourceVersion(), r.revision) || r.fields == owned(found)
 }
 
+// remember records what was applied. Who is late with its own write has had another
+// one's follow it: that is what the object is like.
 func (a *Applier) remember(k key, desired [sha256.Size]byte, applied client.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if last, found := a.memo[k]; found && last.uid == applied.GetUID() && older(applied.GetResourceVersion(), last.revision) {
+		return
+	}
 	a.memo[k] = record{desired: desired, fields: owned(applied), uid: applied.GetUID(), revision: applied.GetResourceVersion()}
 }
 

@@ -164,6 +164,25 @@ func TestWhatIsNotOursIsNotTakenOver(t *testing.T) {
 	require.ErrorContains(t, f.Set(t.Context(), f.set), "lacks the labels of its set")
 }
 
+// behaviour B8: one of ours that somebody has taken a label off is still ours, and is
+// put back.
+func TestALabelThatWasTakenOffIsPutBack(t *testing.T) {
+	f := newFixture(t, "unlabelled")
+	require.NoError(t, f.Set(t.Context(), f.set))
+	a := f.config("a")
+	require.NoError(t, env.Client.Patch(t.Context(), a, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null},"data":{"k":"changed"}}`))))
+	require.NoError(t, f.Set(t.Context(), f.set))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+	require.Equal(t, identity, a.Labels)
+	require.Equal(t, "v", a.Data["k"])
+
+	// What the same owner does not control stays somebody else's.
+	f.set.Owner = nil
+	require.NoError(t, env.Client.Patch(t.Context(), a, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
+	reason, _ := outcome.Describe(f.Set(t.Context(), f.set))
+	require.Equal(t, v1alpha1.ReasonNameTaken, reason)
+}
+
 // An object that an earlier owner of our name has left is cleared away first.
 func TestWhatADeletedOwnerHasLeftIsClearedAway(t *testing.T) {
 	f := newFixture(t, "stale")
