@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -97,6 +98,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, child T) (reconcile.Resul
 	if c.Events != nil && statusErr == nil {
 		c.Events(after, c.Kind.View(before).Status, c.Kind.View(after).Status)
 	}
+	c.wentMeanwhile(ctx, child)
 	return outcome.Result(workErr, statusErr, recheck)
 }
 
@@ -160,6 +162,23 @@ func (c *Controller[T]) release(ctx context.Context, child T) error {
 		return err
 	}
 	return finalizer.Set(ctx, c.Client, child, Finalizer, false)
+}
+
+// gone forgets a child that has gone: it rolls out no longer.
+func (c *Controller[T]) gone(o client.Object) {
+	if child, ok := o.(T); ok {
+		c.Rollouts.Done(c.rolloutKey(child))
+	}
+}
+
+// wentMeanwhile forgets a child that has gone while it was worked at: its roll-out may
+// have been recorded since it was forgotten.
+func (c *Controller[T]) wentMeanwhile(ctx context.Context, child T) {
+	now := c.Kind.New()
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(child), now, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && now.GetUID() != child.GetUID() {
+		c.gone(child)
+	}
 }
 
 func deploymentOf(objects []render.Object) *appsv1.Deployment {

@@ -36,7 +36,7 @@ func (c *Controller[T]) Setup(mgr ctrl.Manager, optional *kinds.Registry, again 
 	b := builder.ControllerManagedBy(mgr).Named(c.Kind.Component).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		// The agent's own stanza counts too, so the generation alone will not do.
-		Watches(c.Kind.New(), &afterwards{}, builder.WithPredicates(predicate.Or[client.Object](
+		Watches(c.Kind.New(), &afterwards{gone: c.gone}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.agentChanged()))).
 		Watches(&appsv1.Deployment{}, toChild).
 		Watches(&corev1.Pod{}, toChild).
@@ -68,6 +68,15 @@ const behind = 300 * time.Millisecond
 // afterwards enqueues a child: at once when it comes or goes.
 type afterwards struct {
 	handler.EnqueueRequestForObject
+	// gone is told of a child that has gone: most have no finalizer, and no reconcile
+	// sees them again.
+	gone func(client.Object)
+}
+
+// Delete implements handler.EventHandler.
+func (h *afterwards) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	h.gone(e.Object)
+	h.EnqueueRequestForObject.Delete(ctx, e, q)
 }
 
 // Update implements handler.EventHandler.
