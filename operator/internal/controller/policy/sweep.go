@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/retry"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
@@ -32,6 +34,7 @@ const failedRoom = 1024
 func (s *Sweeper) Setup(mgr ctrl.Manager) error {
 	s.Policies.failed = make(chan event.GenericEvent, failedRoom)
 	err := builder.ControllerManagedBy(mgr).Named("policy").
+		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).
 		Watches(&v1alpha1.InfraClusterAttachment{}, handler.EnqueueRequestsFromMapFunc(controlPlanes), builder.WithPredicates(leaves())).
 		WatchesMetadata(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, o client.Object) []reconcile.Request { return requests(o.GetNamespace()) })).
