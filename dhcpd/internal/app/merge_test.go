@@ -55,3 +55,40 @@ func TestWhatTheStatusSaysIsComparedWithTheMachines(t *testing.T) {
 	b.pass(b.cfg.Lease.LeaseTime+time.Minute, p)
 	require.Equal(t, []report.Binding{{MACAddress: mac(1).String(), IP: "192.0.2.110", VMNamespace: "a", VMName: "stays"}}, b.c.agent.Bindings)
 }
+
+// behaviours C5, C6, hazard 35: in a full pool a new machine gets what its own cluster
+// has left, at its second DISCOVER, and keeps it when pod and disk are lost.
+func TestANewMachineGetsWhatItsClusterHasLeft(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Lease.Dynamic.Last = b.cfg.Lease.Dynamic.First
+	p := b.pod("")
+	vm := func(n int, name string) lease.Client {
+		return lease.Client{MAC: mac(n), VMs: []lease.VM{{Namespace: "a", Name: name, Interface: "net"}}}
+	}
+	dora := func(p *pod, c lease.Client) (a lease.Answer) {
+		p.srv.Do(func(t *lease.Table, now time.Time) {
+			if a = t.Offer(c, netip.Addr{}, now); a.Verdict == lease.Ack {
+				a = t.Request(c, a.IP, now)
+			}
+		})
+		return a
+	}
+	before, after := vm(1, "before"), vm(2, "after")
+	p.srv.SetDirectory(machines{mac(1): before.VMs[0]}, nil)
+	b.pass(3*time.Second, p)
+	has := dora(p, before).IP
+	p.srv.SetDirectory(machines{mac(2): after.VMs[0]}, nil)
+	b.pass(b.cfg.Lease.LeaseTime+time.Second, p)
+	require.Equal(t, lease.NotSetAside, dora(p, after).Reason)
+	b.pass(time.Second, p)
+	require.Equal(t, []report.Block{{Start: has.String(), End: has.String()}}, b.c.agent.Blocks)
+	require.Equal(t, has, dora(p, after).IP)
+
+	next := b.pod("") // before that was mirrored
+	next.srv.SetDirectory(machines{mac(2): after.VMs[0]}, nil)
+	b.pass(time.Minute, next)
+	require.Equal(t, "pod-2", b.c.agent.Holder)
+	var a lease.Answer
+	next.srv.Do(func(t *lease.Table, now time.Time) { a = t.Request(after, has, now) })
+	require.Equal(t, lease.Ack, a.Verdict)
+}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -10,8 +11,8 @@ import (
 const MaxBlock = 64
 
 // SetAside tops the block up to min(64, free/8) addresses, at least one, and
-// lists everything that must be named as possibly given: the block, and what
-// still rests. New clients get nothing of it before Confirm.
+// lists everything that must be named as possibly given: the block, what still
+// rests, and what is lent where nothing is free. New clients get nothing of it before Confirm.
 func (t *Table) SetAside(now time.Time) []Range {
 	t.expire(now)
 	goal := t.blockGoal()
@@ -29,6 +30,7 @@ func (t *Table) SetAside(now time.Time) []Range {
 			t.put(e, Aside, time.Time{})
 		}
 	}
+	t.lend()
 	// A flood of DISCOVERs must not have the whole pool named.
 	room := maxOffered*goal - t.offeredBlock()
 	for t.lists[Aside].len+t.lists[Granted].len < min(goal, room) {
@@ -43,6 +45,40 @@ func (t *Table) SetAside(now time.Time) []Range {
 		t.put(e, Aside, time.Time{})
 	}
 	return t.Blocks()
+}
+
+// lend has addresses that cool down named as possibly given, and as nobody's, one
+// for each machine of their namespaces that nothing is free for.
+func (t *Table) lend() {
+	need := map[string]int{}
+	for _, ns := range t.lacking {
+		need[ns]++
+	}
+	clear(t.lacking)
+	if t.freeInPool() > 0 {
+		return
+	}
+	for _, ns := range slices.Sorted(maps.Keys(need)) {
+		if l := t.cooling[ns]; l != nil {
+			t.lendFrom(l, need[ns])
+		}
+	}
+}
+
+func (t *Table) lendFrom(l *list, n int) {
+	for e := l.head; e != nil && n > 0; e = e.next {
+		if !t.pool.contains(e.ip) {
+			continue
+		}
+		n--
+		t.lending = t.lending || !e.lent
+		if e.owned {
+			delete(t.byMAC, e.mac)
+			e.owned = false
+			t.generation++
+			t.record(e)
+		}
+	}
 }
 
 // blockGoal is the size of a full block.
@@ -64,9 +100,9 @@ func (t *Table) offeredBlock() int {
 }
 
 // Low says whether the block should be topped up: half of it is used, or a
-// client waits for an address that is not in it.
+// client waits for what is not in it.
 func (t *Table) Low() bool {
-	return len(t.wanted) > 0 || 2*(t.lists[Granted].len+t.lists[Aside].len) <= t.blockGoal()
+	return len(t.wanted) > 0 || len(t.lacking) > 0 || 2*(t.lists[Granted].len+t.lists[Aside].len) <= t.blockGoal()
 }
 
 // Blocks lists, merged and sorted, what must be named as possibly given. An
@@ -108,6 +144,15 @@ func (t *Table) Confirm(ranges []Range) {
 		next = e.next
 		if within(ranges, address(e.ip)) {
 			t.put(e, Granted, time.Time{})
+		}
+	}
+	if !t.lending {
+		return
+	}
+	t.lending = false
+	for _, l := range t.cooling {
+		for e := l.head; e != nil; e = e.next {
+			e.lent = !e.owned && within(ranges, address(e.ip))
 		}
 	}
 }
@@ -168,8 +213,15 @@ func (t *Table) Relinquish() {
 		if e.back == Granted {
 			e.back = Free
 		}
+		e.lent = false
 	}
+	for _, l := range t.cooling {
+		for e := l.head; e != nil; e = e.next {
+			e.lent = false
+		}
+	}
+	t.lending = false
 }
 
 // Unconfirmed says whether addresses wait for Confirm.
-func (t *Table) Unconfirmed() bool { return t.lists[Aside].len > 0 }
+func (t *Table) Unconfirmed() bool { return t.lists[Aside].len > 0 || t.lending }

@@ -47,6 +47,9 @@ type entry struct {
 	seen MAC
 	// pinned is set while the virtual machine is not known to be gone.
 	pinned bool
+	// lent is set while it cools down as nobody's and is known to be written down
+	// as possibly given: its own namespace may have it where nothing else is free.
+	lent bool
 	// back is where an offer returns to when it lapses, for how long, and, if
 	// it cools down, as whose.
 	back     State

@@ -123,9 +123,9 @@ func (t *Table) headroom() int {
 }
 
 // choose finds an address for a client that has none. The order: its
-// reservation, what it asks for, an address set aside (where that is the
-// rule), one never used, the one that is free for longest, one that cools
-// down in its own namespace, and at last the one that was declined first.
+// reservation, what it asks for, one never used, the one that is free for
+// longest, one that cools down in its own namespace, and at last the one that was
+// declined first. Those last two change places where addresses have to be set aside.
 func (t *Table) choose(c Client, asked uint32) (*entry, Reason) {
 	if a, ok := t.set.Fixed[c.MAC]; ok {
 		if e := t.reserved(number(a), c.MAC); e != nil {
@@ -144,6 +144,13 @@ func (t *Table) choose(c Client, asked uint32) (*entry, Reason) {
 	if e := t.lists[Granted].head; e != nil {
 		return e, OK
 	}
+	if t.freeInPool() > 0 {
+		return nil, NotSetAside
+	}
+	if e := t.cooled(c); e != nil {
+		return e, OK
+	}
+	t.lack(c)
 	return nil, NotSetAside
 }
 
@@ -164,16 +171,42 @@ func (t *Table) fromPool(c Client, asked uint32) (*entry, Reason) {
 // lastResort is what is given when nothing is free: an address that cools down
 // in the client's own namespace, and at last the one that was declined first.
 func (t *Table) lastResort(c Client) *entry {
-	for _, vm := range c.VMs {
-		if l := t.cooling[vm.Namespace]; l != nil && l.head != nil {
-			return l.head
-		}
+	if e := t.cooled(c); e != nil {
+		return e
 	}
 	if e := t.lists[Quarantined].head; e != nil && t.pool.contains(e.ip) {
 		e.fresh = true
 		return e
 	}
 	return nil
+}
+
+// cooled is the address that cools down for longest in a namespace of c's. Where
+// addresses have to be set aside it is one that was lent.
+func (t *Table) cooled(c Client) *entry {
+	for _, vm := range c.VMs {
+		l := t.cooling[vm.Namespace]
+		if l == nil {
+			continue
+		}
+		for e := l.head; e != nil; e = e.next {
+			if t.pool.contains(e.ip) && (e.lent || !t.mode.Blocks) {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// lack notes a machine for which nothing is free, and whose namespace has
+// addresses that cool down.
+func (t *Table) lack(c Client) {
+	for _, vm := range c.VMs {
+		if t.cooling[vm.Namespace] != nil && len(t.lacking) < maxWanted {
+			t.lacking[c.MAC] = vm.Namespace
+			return
+		}
+	}
 }
 
 // unused is the next address that is simply free.

@@ -108,6 +108,8 @@ type Table struct {
 	cooling map[string]*list
 	inPool  [states]int
 	wanted  map[uint32]struct{}
+	lacking map[MAC]string // machines, and their namespaces, that nothing is free for
+	lending bool           // addresses that cool down wait for Confirm
 	pending []Record
 	// machines is the number of interfaces of known machines.
 	machines   int
@@ -124,6 +126,7 @@ func New(s Settings, now time.Time) *Table {
 		byVM:    map[VM]*entry{},
 		cooling: map[string]*list{},
 		wanted:  map[uint32]struct{}{},
+		lacking: map[MAC]string{},
 	}
 	t.Configure(s, now)
 	return t
@@ -147,6 +150,7 @@ func (t *Table) Configure(s Settings, now time.Time) {
 		}
 	}
 	clear(t.wanted)
+	clear(t.lacking)
 	t.generation++
 	t.expire(now)
 }
@@ -173,6 +177,7 @@ func (t *Table) put(e *entry, s State, deadline time.Time) {
 		t.inPool[s]++
 	}
 	e.state, e.deadline = s, deadline
+	e.lent = e.lent && (s == Cooling || s == Offered)
 	switch s {
 	case Cooling:
 		l := t.cooling[e.vm.Namespace]
