@@ -215,7 +215,7 @@ func (t *Table) Revoke(ip netip.Addr, now time.Time) {
 	if e.back != Cooling && e.back != Resting {
 		e.back = Free
 	}
-	e.remember = false
+	e.fresh, e.remember = true, false
 	t.put(e, Offered, now.Add(OfferTime))
 }
 

@@ -80,3 +80,19 @@ func TestALostACKEndsNoLongerLease(t *testing.T) {
 	require.Equal(t, Ack, table.Request(unknown(1), has, start.Add(12*time.Hour)).Verdict)
 	require.Equal(t, has, dora(t, table, Client{MAC: mac(2)}, start.Add(24*time.Hour)))
 }
+
+// hazard 71: that nobody but its own client answered for an address says nothing of
+// that client, which may have it still when it does not take what it is offered.
+func TestAProbeForAClientSaysNothingOfThatClient(t *testing.T) {
+	old := New(small(1), start)
+	has := dora(t, old, unknown(1), start)
+	now := start.Add(2 * time.Hour)
+	table := New(small(1), now)
+	table.Restore(old.Records(), now)
+	require.True(t, table.Offer(unknown(1), netip.Addr{}, now).Probe)
+	table.Probed(has)
+	require.False(t, table.Offer(unknown(1), netip.Addr{}, now).Probe, "once is enough")
+	now = now.Add(2 * OfferTime)
+	require.True(t, table.Offer(unknown(2), netip.Addr{}, now).Probe)
+	check(t, table)
+}

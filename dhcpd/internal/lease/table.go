@@ -298,7 +298,9 @@ func (t *Table) free(e *entry) {
 
 // lapse ends an offer that nobody took.
 func (t *Table) lapse(e *entry) {
-	if !e.remember {
+	if e.remember {
+		e.fresh = true // a probe for whom it was says nothing of him
+	} else {
 		t.disown(e)
 	}
 	if e.back == Cooling {
