@@ -54,13 +54,25 @@ func children(t *testing.T, w world) map[string]string {
 // case C45 (a), behaviour B8, hazard 205: the Infra and its three attachments are
 // touched, and what they come from, until the Infra has been reconciled 30 times and
 // each child as often; nothing is written, no status either, and every child with
-// its ReplicaSet stays as it was. The pods run and their agents have reported.
+// its ReplicaSet stays as it was. The pods run and their agents have reported, dhcpd
+// a lease of each worker beside the address that its Machine has: between leases and
+// plans there is no loop.
 func TestCaseThirtyForcedReconcilesCostNoWrite(t *testing.T) {
 	w := build(t, 46, "quiet-a", "quiet-b", "quiet-c")
 	o := env.Operator(t, testenv.DefaultOptions())
 	env.Kubelet(t, w.namespace)
-	env.Agents(t, w.namespace, "vlan")
+	var leases []any
+	for i, c := range w.clusters {
+		leases = append(leases, map[string]any{
+			"macAddress": fmt.Sprintf("02:00:5e:10:00:%02x", i), "ip": fmt.Sprintf("192.0.46.%d", 150+i),
+			"vmNamespace": c.ControlPlane(), "vmName": c.Name + "-worker-0",
+		})
+	}
+	env.Agents(t, w.namespace, "vlan", leases...)
 	ready(t, w)
+	for i := range leases {
+		backend(t, w, "the leased source", hasSource(fmt.Sprintf("192.0.46.%d", 150+i)))
+	}
 	condition(t, w.infra, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAsExpected)
 	settled(t, o)
 	before := children(t, w)

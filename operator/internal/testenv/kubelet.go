@@ -134,8 +134,8 @@ func (e *Env) Report(ctx context.Context, kind, namespace, name string, stanza m
 }
 
 // Agents stand in for the three agents of an Infra: they report each wanted
-// snapshot as in force, until the test ends.
-func (e *Env) Agents(t testing.TB, namespace, infra string) {
+// snapshot as in force, dhcpd with its bindings, until the test ends.
+func (e *Env) Agents(t testing.TB, namespace, infra string, bindings ...any) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -151,14 +151,14 @@ func (e *Env) Agents(t testing.TB, namespace, infra string) {
 			case <-ticker.C:
 			}
 			for kind, suffix := range map[string]string{v1alpha1.KindDHCPServer: "-dhcp", v1alpha1.KindDNSServer: "-dns", v1alpha1.KindProxyServer: "-proxy"} {
-				e.follow(ctx, kind, namespace, infra+suffix, reported)
+				e.follow(ctx, kind, namespace, infra+suffix, bindings, reported)
 			}
 		}
 	}()
 	t.Cleanup(func() { stop(); <-done })
 }
 
-func (e *Env) follow(ctx context.Context, kind, namespace, name string, reported map[string]string) {
+func (e *Env) follow(ctx context.Context, kind, namespace, name string, bindings []any, reported map[string]string) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	if err := e.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u); err != nil {
@@ -169,8 +169,11 @@ func (e *Env) follow(ctx context.Context, kind, namespace, name string, reported
 		return
 	}
 	stanza := Stanza(version)
-	if kind == v1alpha1.KindProxyServer {
+	switch {
+	case kind == v1alpha1.KindProxyServer:
 		stanza["acceptedVersion"] = version
+	case kind == v1alpha1.KindDHCPServer && len(bindings) > 0:
+		stanza["bindings"] = bindings
 	}
 	if e.Report(ctx, kind, namespace, name, stanza) == nil {
 		reported[name] = version
