@@ -97,7 +97,7 @@ func TestABareClusterAndKindsThatComeAndGo(t *testing.T) {
 		}
 		return nil
 	})
-	routes := proxy.Spec.Backends
+	routes := proxy.DeepCopy().Spec.Backends
 	require.NoError(t, bare.Uninstall(ctx, testenv.KubeVirt))
 	o.missing(t, "VirtualMachineInstance.kubevirt.io")
 	require.NoError(t, bare.Client.Get(ctx, client.ObjectKeyFromObject(attachment), attachment))

@@ -161,7 +161,8 @@ func TestWhatKeepsAPodFromRunningIsShownInWords(t *testing.T) {
 }
 
 // behaviour B4, hazard 243: a pod that hangs on a dead node is force-deleted
-// once its successor is Ready, and not before.
+// once its successor is Ready. That it is not before has a test with a clock, beside
+// what does it.
 func removesHangingPods(t *testing.T, third int) {
 	w := build(t, third, "theta")
 	pod := func(node string) *corev1.Pod {

@@ -171,30 +171,38 @@ func holdsFlickeringAddresses(t *testing.T, third int) {
 	w := build(t, third, "flicker")
 	ready(t, w)
 	address := fmt.Sprintf("192.0.%d.100", third)
-	proxy := backend(t, w, "the worker's source", hasSource(address))
-	before := proxy.Generation
+	a, proxy := w.attachments[0], backend(t, w, "the worker's source", hasSource(address))
+	published, accessLog := proxy.DeepCopy().Spec.Backends, true
+	// Seen, as held or not, it has changed nothing: what is published next differs in
+	// what somebody changes of the Infra alone.
+	pushesNothing := func(held bool) {
+		t.Helper()
+		testenv.Eventually(t, patience, func() error {
+			if workers := get(t, a).Status.Observed.Workers; len(workers) != 1 || (workers[0].LastSeen != nil) != held {
+				return fmt.Errorf("workers are %+v", workers)
+			}
+			return nil
+		})
+		before := get(t, proxy).Generation
+		accessLog = !accessLog
+		merge(t, w.infra, fmt.Sprintf(`{"spec":{"infraComponents":{"proxy":{"accessLog":%t}}}}`, accessLog))
+		testenv.Eventually(t, patience, func() error {
+			if get(t, proxy).Generation == before {
+				return fmt.Errorf("the ProxyServer is not changed yet")
+			}
+			return nil
+		})
+		require.Equal(t, published, proxy.Spec.Backends)
+		require.Equal(t, before+1, proxy.Generation)
+	}
 	setAddresses(t, w.clusters[0], 0)
-	a := w.attachments[0]
-	testenv.Eventually(t, patience, func() error {
-		workers := get(t, a).Status.Observed.Workers
-		if len(workers) != 1 || workers[0].LastSeen == nil {
-			return fmt.Errorf("workers are %+v", workers)
-		}
-		return nil
-	})
-	require.Equal(t, before, get(t, proxy).Generation, "a gap pushes nothing")
+	pushesNothing(true)
 	setAddresses(t, w.clusters[0], 0, address)
-	testenv.Eventually(t, patience, func() error {
-		if workers := get(t, a).Status.Observed.Workers; len(workers) != 1 || workers[0].LastSeen != nil {
-			return fmt.Errorf("workers are %+v", workers)
-		}
-		return nil
-	})
-	require.Equal(t, before, get(t, proxy).Generation)
+	pushesNothing(false)
 
 	// hazard 250: an address of another network is told apart from none.
 	setAddresses(t, w.clusters[0], 0, "10.132.0.2")
-	require.Equal(t, before, get(t, proxy).Generation)
+	pushesNothing(true)
 	condition(t, a, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	stray := w.clusters[0].Machine(1, "10.132.0.3")
 	env.Must(t, stray)
@@ -347,14 +355,29 @@ func internalProxyService(t *testing.T, third int) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(443)}}},
 	}
-	env.Must(t, other)
-	testenv.Eventually(t, patience, func() error {
-		if got := ip(); string(got) != get(t, other).Spec.ClusterIP {
-			return fmt.Errorf("internalProxyIP is %q, want %s", got, other.Spec.ClusterIP)
-		}
-		return nil
-	})
-	condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	again, holder := other.DeepCopy(), other.DeepCopy()
+	follows := func(s *corev1.Service) {
+		t.Helper()
+		require.NoError(t, env.Client.Create(t.Context(), s))
+		testenv.Eventually(t, patience, func() error {
+			if got := ip(); string(got) != s.Spec.ClusterIP {
+				return fmt.Errorf("internalProxyIP is %q, want %s", got, s.Spec.ClusterIP)
+			}
+			return nil
+		})
+		condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	}
+	follows(other)
+	// It goes, and comes back with another address: the old one is somebody else's by then.
+	require.NoError(t, env.Client.Delete(t.Context(), other))
+	condition(t, w.infra, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonInternalProxyServiceUnresolved)
+	require.Equal(t, other.Spec.ClusterIP, string(ip()))
+	holder.Name, holder.Spec.ClusterIP = "holder", other.Spec.ClusterIP
+	if err := env.Client.Create(t.Context(), holder); err != nil {
+		require.ErrorContains(t, err, "already allocated")
+	}
+	follows(again)
+	require.NotEqual(t, other.Spec.ClusterIP, again.Spec.ClusterIP)
 }
 
 // behaviour B7, hazard 212.
@@ -390,7 +413,7 @@ func repairsPolicy(t *testing.T, third int) {
 	w := build(t, third, "policy")
 	ready(t, w)
 	policy := controlPlanePolicy(w.clusters[0])
-	good := get(t, policy).Spec
+	good := get(t, policy).DeepCopy().Spec
 	peer := good.Ingress[0].From[0]
 	require.Equal(t, w.namespace, peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
 	require.Equal(t, "infrastructure", peer.NamespaceSelector.MatchLabels["hostedcluster.densityops.com/network-policy-group"])
