@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestATenantWhoForges(t *testing.T) {
 	ready(t, w)
 	victim := w.clusters[0].ControlPlane()
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "allow-infrastructure"}}
-	before := get(t, policy).Spec
+	before := get(t, policy).DeepCopy().Spec
 	tenant := "evil28"
 	env.Must(t, testenv.NamespaceObject(tenant), testenv.NAD(tenant, "vlan"))
 	t.Cleanup(func() { env.Sweep(t, tenant) })
@@ -102,6 +103,36 @@ func TestATenantWhoForges(t *testing.T) {
 	condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 }
 
+// alsoOn attaches the first cluster of a world to a second Infra of its namespace.
+func alsoOn(t *testing.T, w world, third int) *v1alpha1.InfraClusterAttachment {
+	t.Helper()
+	a := testenv.Attachment(w.namespace, "second", "second")
+	a.Spec.HostedClusterRef.Name, a.Spec.DNS.ClusterName = w.attachments[0].Spec.HostedClusterRef.Name, w.attachments[0].Spec.DNS.ClusterName
+	env.Must(t, testenv.NAD(w.namespace, "second"), testenv.Infra(w.namespace, "second", "second", third), a)
+	return a
+}
+
+// letIn waits until the proxies of these Infras, and no others, may reach a control plane.
+func letIn(t *testing.T, h testenv.Hosted, infras ...string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		policy := controlPlanePolicy(h)
+		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		var found []string
+		for _, rule := range policy.Spec.Ingress {
+			for _, peer := range rule.From {
+				found = append(found, peer.PodSelector.MatchLabels["hostedcluster.densityops.com/infra"])
+			}
+		}
+		if !slices.Equal(found, infras) {
+			return fmt.Errorf("the proxies of %v are let in, want %v", found, infras)
+		}
+		return nil
+	})
+}
+
 // behaviours B6, B11: what goes while no operator runs is gone at once, or as soon
 // as the operator is back, and a control plane that two attachments name stays open
 // to the one that is left.
@@ -110,7 +141,12 @@ func TestWhatWentWhileTheOperatorWasAwayIsTakenBack(t *testing.T) {
 	first := env.Operator(t, testenv.DefaultOptions())
 	ready(t, gone)
 	ready(t, deleted)
+	shared := build(t, 90, "shared")
+	second := alsoOn(t, shared, 91)
+	letIn(t, shared.clusters[0], "second", "vlan")
 	require.NoError(t, first.Stop())
+	require.NoError(t, env.Client.Delete(t.Context(), shared.attachments[0]))
+	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), shared.attachments[0]) })
 	require.NoError(t, env.Client.Delete(t.Context(), gone.attachments[0]))
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), gone.attachments[0]) })
 	require.NoError(t, env.Client.Delete(t.Context(), deleted.infra))
@@ -126,6 +162,8 @@ func TestWhatWentWhileTheOperatorWasAwayIsTakenBack(t *testing.T) {
 	for _, p := range policies {
 		testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), p) })
 	}
+	letIn(t, shared.clusters[0], "second")
+	condition(t, second, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), deleted.infra) })
 	condition(t, deleted.attachments[0], v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInfraNotFound)
 	testenv.Eventually(t, patience, func() error {
