@@ -22,7 +22,7 @@ import (
 	"github.com/densityops/oooi/operator/internal/testenv"
 )
 
-// permutations of three things.
+// permutations of some things.
 func permutations(of []string) [][]string {
 	if len(of) < 2 {
 		return [][]string{slices.Clone(of)}
@@ -37,10 +37,34 @@ func permutations(of []string) [][]string {
 	return out
 }
 
-// behaviour B6, B11, case C45 (b), hazards 204, 208, 209: Infra, attachment and
-// HostedCluster go in any order, and nothing of ours stays.
+// orders in which the parts of a world can go. Infra and attachment lie in the
+// namespace and go with it.
+func orders() [][]string {
+	var out [][]string
+	seen := map[string]bool{}
+	for _, order := range permutations([]string{"infra", "attachment", "hostedcluster", "namespace"}) {
+		at := slices.Index(order, "namespace")
+		rest := slices.DeleteFunc(slices.Clone(order[at:]), func(what string) bool { return what == "infra" || what == "attachment" })
+		order = slices.Concat(order[:at], rest)
+		if key := strings.Join(order, " "); !seen[key] {
+			seen[key] = true
+			out = append(out, order)
+		}
+	}
+	return out
+}
+
+// withoutNamespace are the six orders of the other three, and one of the namespace
+// before all.
+func withoutNamespace() [][]string {
+	return append(permutations([]string{"infra", "attachment", "hostedcluster"}), []string{"namespace", "hostedcluster"})
+}
+
+// behaviour B6, B11, case C45 (b), hazards 204, 208, 209: Infra, attachment,
+// HostedCluster and their namespace go in any order, each once the one before is
+// gone, and nothing of ours stays.
 func TestEveryDeletionOrderEndsClean(t *testing.T) {
-	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
+	orders := orders()
 	names := make([]string, len(orders))
 	for i := range orders {
 		names[i] = fmt.Sprintf("order%d", i)
@@ -50,11 +74,11 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 	for i, order := range orders {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {
 			t.Parallel()
-			w := build(t, 30+i, names[i])
+			w := build(t, 200+i, names[i])
 			condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReconciliationSucceeded)
 			policy := controlPlanePolicy(w.clusters[0])
 			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
-			removed(t, w, order)
+			removed(t, w, order, false)
 		})
 	}
 }
@@ -63,10 +87,10 @@ func TestEveryDeletionOrderEndsClean(t *testing.T) {
 // API server answers in half of them and refuses in the others. Nothing is stuck
 // for two minutes, and where it answers nothing stays in the hosted cluster.
 func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
-	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
+	orders := withoutNamespace()
 	var controlPlanes []string
 	for i := range orders {
-		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-apps%d", 70+i, i))
+		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-apps%d", 220+i, i))
 	}
 	hosts, options := appsOn(t, controlPlanes...)
 	env.Operator(t, options)
@@ -74,15 +98,15 @@ func TestEveryDeletionOrderEndsCleanWithAppsOn(t *testing.T) {
 		dead := i%2 == 1
 		t.Run(fmt.Sprintf("%s, refusing %t", strings.Join(order, " then "), dead), func(t *testing.T) {
 			t.Parallel()
-			w, applied := withApps(t, hosts, 70+i, fmt.Sprintf("apps%d", i))
+			w, applied := withApps(t, hosts, 220+i, fmt.Sprintf("apps%d", i))
 			if dead {
 				hosts.kill(controlPlanes[i])
 			}
-			removed(t, w, order)
+			removed(t, w, order, false)
 			for _, o := range applied {
 				u := inHosted(o)
 				// A HostedCluster that is gone took its objects with it.
-				if !dead && order[0] != "hostedcluster" {
+				if !dead && slices.Index(order, "attachment") >= 0 && slices.Index(order, "attachment") < slices.Index(order, "hostedcluster") {
 					testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), u) })
 				}
 				require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), u)))
@@ -142,19 +166,26 @@ func inHosted(o v1alpha1.AppliedObject) *unstructured.Unstructured {
 	return u
 }
 
-// removed takes the parts of a world away in an order, and requires that two minutes
-// later nothing is Terminating any more and nothing of ours is left.
-func removed(t *testing.T, w world, order []string) {
+// removed takes the parts of a world away in an order, each once the one before is
+// gone, and requires that nothing is Terminating for two minutes and in the end nothing
+// of ours is left. Where the hosted API server is silent the attachment waits for its
+// HostedCluster to go.
+func removed(t *testing.T, w world, order []string, silent bool) {
 	t.Helper()
-	const stuck = 2 * time.Minute
-	began := time.Now()
-	for _, what := range order {
-		remove(t, w, what)
+	gone := func(objects ...client.Object) {
+		t.Helper()
+		for _, o := range objects {
+			testenv.Eventually(t, 2*time.Minute, func() error { return env.Gone(t.Context(), o) })
+		}
 	}
-	for _, o := range []client.Object{w.infra, w.attachments[0], controlPlanePolicy(w.clusters[0])} {
-		testenv.Eventually(t, stuck-time.Since(began), func() error { return env.Gone(t.Context(), o) })
+	for i, what := range order {
+		deleted := remove(t, w, what)
+		if what != "attachment" || !silent || slices.Contains(order[:i], "hostedcluster") {
+			gone(deleted...)
+		}
 	}
-	testenv.Eventually(t, stuck-time.Since(began), func() error { return leftovers(t.Context(), w) })
+	gone(w.infra, w.attachments[0], controlPlanePolicy(w.clusters[0]))
+	testenv.Eventually(t, patience, func() error { return leftovers(t.Context(), w) })
 }
 
 // metalLB is one that is there before us.
@@ -169,7 +200,7 @@ func metalLB(namespace string) *unstructured.Unstructured {
 
 // remove deletes one part of a world as its owner would: HyperShift takes the
 // control plane's namespace away with the HostedCluster.
-func remove(t *testing.T, w world, what string) {
+func remove(t *testing.T, w world, what string) []client.Object {
 	t.Helper()
 	var objects []client.Object
 	switch what {
@@ -177,6 +208,8 @@ func remove(t *testing.T, w world, what string) {
 		objects = []client.Object{w.infra}
 	case "attachment":
 		objects = []client.Object{w.attachments[0]}
+	case "namespace":
+		objects = []client.Object{testenv.NamespaceObject(w.namespace)}
 	case "hostedcluster":
 		objects = []client.Object{
 			&hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters[0].ControlPlane(), Name: w.clusters[0].Name}},
@@ -186,6 +219,7 @@ func remove(t *testing.T, w world, what string) {
 	for _, o := range objects {
 		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), o)))
 	}
+	return objects
 }
 
 // boundInCluster finds rights at cluster scope of accounts in a namespace.

@@ -41,19 +41,19 @@ func forget(t *testing.T, applied []v1alpha1.AppliedObject) {
 // case C45 (b), behaviour B6: a hosted API server that takes connections and says
 // nothing holds up no order of deletions once its HostedCluster is gone.
 func TestEveryDeletionOrderEndsCleanWhereTheHostedClusterHangs(t *testing.T) {
-	orders := permutations([]string{"infra", "attachment", "hostedcluster"})
+	orders := withoutNamespace()
 	var controlPlanes []string
 	for i := range orders {
-		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-hangs%d", 80+i, i))
+		controlPlanes = append(controlPlanes, fmt.Sprintf("clusters%d-hangs%d", 230+i, i))
 	}
 	hosts, options := appsOn(t, controlPlanes...)
 	env.Operator(t, options)
 	for i, order := range orders {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {
 			t.Parallel()
-			w, applied := withApps(t, hosts, 80+i, fmt.Sprintf("hangs%d", i))
+			w, applied := withApps(t, hosts, 230+i, fmt.Sprintf("hangs%d", i))
 			hosts.hang(t, controlPlanes[i])
-			removed(t, w, order)
+			removed(t, w, order, true)
 			forget(t, applied)
 		})
 	}
@@ -63,10 +63,10 @@ func TestEveryDeletionOrderEndsCleanWhereTheHostedClusterHangs(t *testing.T) {
 // attachment for ten minutes and no longer, and the attachment says so meanwhile. The
 // API server and the silence are real, the ten minutes are not.
 func TestAHostedClusterThatHangsHoldsUpADeletionForTenMinutes(t *testing.T) {
-	const controlPlane = "clusters86-silent"
+	const controlPlane = "clusters240-silent"
 	hosts, options := appsOn(t, controlPlane)
 	operator := env.Operator(t, options)
-	w, applied := withApps(t, hosts, 86, "silent")
+	w, applied := withApps(t, hosts, 240, "silent")
 	require.NoError(t, operator.Stop())
 	hosts.hang(t, controlPlane)
 
