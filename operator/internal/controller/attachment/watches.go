@@ -3,12 +3,10 @@ package attachment
 import (
 	"context"
 	"reflect"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,18 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/backoff"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/render"
-)
-
-// The pauses after failures. What is tried again may have been away for long: the
-// pauses do not grow with that.
-const (
-	firstPause   = 5 * time.Millisecond
-	longestPause = 15 * time.Second
 )
 
 // Setup registers the controller. all makes it look at every attachment again.
@@ -40,7 +32,7 @@ func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-cha
 	built, err := builder.ControllerManagedBy(mgr).Named("attachment").
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: atWork + waiting,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, longestPause),
+			RateLimiter:             backoff.Limiter(),
 		}).
 		For(&v1alpha1.InfraClusterAttachment{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged(), programmedChanged()))).

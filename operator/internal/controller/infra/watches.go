@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
+	"github.com/densityops/oooi/operator/internal/controller/backoff"
 	"github.com/densityops/oooi/operator/internal/controller/coalesce"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
-	"github.com/densityops/oooi/operator/internal/controller/retry"
 	"github.com/densityops/oooi/operator/internal/controller/world"
 )
 
@@ -29,7 +29,7 @@ import (
 func (c *Controller) Setup(mgr ctrl.Manager, optional *kinds.Registry, all <-chan event.GenericEvent) error {
 	everyInfra := c.Gatherer.Handler(coalesce.Unhurried, func(ctx context.Context, _ client.Object) []reconcile.Request { return c.every(ctx) })
 	built, err := builder.ControllerManagedBy(mgr).Named("infra").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4, RateLimiter: retry.Limiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4, RateLimiter: backoff.Limiter()}).
 		For(&v1alpha1.Infra{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		// What one Infra has taken another may have to do without, and the other way round.

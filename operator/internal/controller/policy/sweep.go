@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/densityops/oooi/operator/api/v1alpha1"
-	"github.com/densityops/oooi/operator/internal/controller/retry"
+	"github.com/densityops/oooi/operator/internal/controller/backoff"
 	"github.com/densityops/oooi/operator/internal/facts"
 	"github.com/densityops/oooi/operator/internal/outcome"
 )
@@ -34,7 +34,7 @@ const failedRoom = 1024
 func (s *Sweeper) Setup(mgr ctrl.Manager) error {
 	s.Policies.failed = make(chan event.GenericEvent, failedRoom)
 	err := builder.ControllerManagedBy(mgr).Named("policy").
-		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).
+		WithOptions(controller.Options{RateLimiter: backoff.Limiter()}).
 		Watches(&v1alpha1.InfraClusterAttachment{}, handler.EnqueueRequestsFromMapFunc(controlPlanes), builder.WithPredicates(leaves())).
 		WatchesMetadata(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, o client.Object) []reconcile.Request { return requests(o.GetNamespace()) })).

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/densityops/oooi/operator/internal/controller/backoff"
 	"github.com/densityops/oooi/operator/internal/controller/kinds"
-	"github.com/densityops/oooi/operator/internal/controller/retry"
 	"github.com/densityops/oooi/operator/internal/render"
 )
 
@@ -35,7 +35,7 @@ func (c *Controller[T]) Setup(mgr ctrl.Manager, optional *kinds.Registry, again 
 		return c.all(ctx, "")
 	})
 	b := builder.ControllerManagedBy(mgr).Named(c.Kind.Component).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4, RateLimiter: retry.Limiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4, RateLimiter: backoff.Limiter()}).
 		// The agent's own stanza counts too, so the generation alone will not do.
 		Watches(c.Kind.New(), &afterwards{gone: c.gone}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.agentChanged()))).

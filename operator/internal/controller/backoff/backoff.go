@@ -1,9 +1,9 @@
-// Package retry says how soon the controllers try again what has failed: soon at
+// Package backoff says how soon the controllers try again what has failed: soon at
 // first, and never long after what failed is back, however long it was away.
 //
 // It refuses the default of a quarter of an hour. Invariant: a pause is at most
 // Longest.
-package retry
+package backoff
 
 import (
 	"time"
