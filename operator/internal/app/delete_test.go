@@ -183,6 +183,10 @@ func removed(t *testing.T, w world, order []string, silent bool) {
 		if what != "attachment" || !silent || slices.Contains(order[:i], "hostedcluster") {
 			gone(deleted...)
 		}
+		if what == "infra" && i == 0 && !silent {
+			// The attachment goes on without it, and goes later.
+			condition(t, w.attachments[0], v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInfraNotFound)
+		}
 	}
 	gone(w.infra, w.attachments[0], controlPlanePolicy(w.clusters[0]))
 	testenv.Eventually(t, patience, func() error { return leftovers(t.Context(), w) })
