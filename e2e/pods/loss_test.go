@@ -80,7 +80,7 @@ func (l *lab) checkNodePaused(t *testing.T, vm, neighbour *node.VM, cluster *hos
 	l.successors(t, vm, before)
 	l.twoOwnersEach(t, neighbour)
 	l.progress.Say("each server address has two owners %.0fs later", time.Since(start).Seconds())
-	require.NoError(t, node.Wait(t.Context(), lostAtMost-time.Since(start), "either owner to serve", func(ctx context.Context) error {
+	require.NoError(t, node.Wait(t.Context(), patience, "either owner to serve", func(ctx context.Context) error {
 		return l.asks(ctx, vm, cluster, "https://api."+cluster.domain()+":6443")
 	}))
 	pause(false)

@@ -64,6 +64,8 @@ func (t *Table) pin(e *entry, x Existence, now time.Time) {
 			t.generation++
 			t.put(e, Held, now)
 		}
+	case Unknown: // nobody says that it has gone
+		e.pinned = e.pinned || e.state == Bound
 	case Gone:
 		e.pinned = false
 		if e.state == Held && !t.isFixed(e) {

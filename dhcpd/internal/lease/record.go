@@ -73,14 +73,16 @@ func (t *Table) Records() []Record {
 
 // Restore takes remembered records over, in the order in which they were made.
 // It never fails: what the configuration no longer allows is kept until it
-// ends, and an end that no configuration allows (the clock was wrong) is pulled
-// in. That a lease is shorter today says nothing of what clients were told then.
+// ends, and an end that is too far away (the clock was wrong) is pulled in. Of a
+// lease that is one that no configuration allows: that leases are shorter today
+// says nothing of what clients were told then.
 func (t *Table) Restore(records []Record, now time.Time) {
 	kept := lastOnes(records)
-	limit := now.Add(MaxLeaseTime)
+	limit, longest := now.Add(max(t.set.LeaseTime, t.quarantine())), now.Add(MaxLeaseTime)
 	for i := range kept {
-		if kept[i].Until.After(limit) {
-			kept[i].Until = limit
+		r := &kept[i]
+		if r.Until.After(limit) && (r.State != Bound || r.Until.After(longest)) {
+			r.Until = limit
 		}
 	}
 	slices.SortStableFunc(kept, func(a, b Record) int { return a.Until.Compare(b.Until) })

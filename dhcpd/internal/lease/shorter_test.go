@@ -96,3 +96,35 @@ func TestAProbeForAClientSaysNothingOfThatClient(t *testing.T) {
 	require.True(t, table.Offer(unknown(2), netip.Addr{}, now).Probe)
 	check(t, table)
 }
+
+// hazard 78: under a clock that was wrong what is no running lease is held no longer
+// than it would be today.
+func TestWhatIsNoLeaseEndsInTime(t *testing.T) {
+	table := New(fixture(), start)
+	far := start.Add(20 * 24 * time.Hour)
+	table.Restore([]Record{
+		{IP: ip("192.0.2.100"), State: Bound, MAC: mac(1), Until: far},
+		{IP: ip("192.0.2.101"), State: Quarantined, MAC: mac(2), Until: far},
+		{IP: ip("192.0.2.102"), State: Cooling, Until: far},
+		{IP: ip("192.0.2.103"), State: Resting, Until: far},
+	}, start)
+	check(t, table)
+	table.Tick(start.Add(fixture().LeaseTime))
+	require.Equal(t, Stats{Total: table.Stats().Total, Active: 1, Free: table.Stats().Total - 1}, table.Stats())
+}
+
+// hazard 41: a machine that was taken for gone, while nobody looked, and of which
+// nothing is known again, keeps its address.
+func TestNothingKnownIsNotGone(t *testing.T) {
+	table := New(fixture(), start)
+	client, vm := machine(1, "a")
+	addr := dora(t, table, client, start)
+	table.Sync(everyone{state: map[VM]Existence{vm: Gone}}, start)
+	table.Sync(away{}, start.Add(time.Minute))
+	later := start.Add(10 * fixture().LeaseTime)
+	for now := start; now.Before(later); now = now.Add(10 * time.Minute) {
+		table.Tick(now)
+	}
+	require.Equal(t, Nak, table.Request(unknown(9), addr, later).Verdict)
+	require.Equal(t, addr, dora(t, table, client, later))
+}

@@ -37,7 +37,7 @@ func (a *arpConn) close() { _ = a.f.Close() } // nothing is buffered
 // ask broadcasts a request for target. From the server's address it is an
 // ordinary request; from 0.0.0.0 it is a probe (RFC 5227 section 2.1.1); for
 // the server's own address it is the announcement that corrects neighbours.
-func (a *arpConn) ask(sender, target netip.Addr) {
+func (a *arpConn) ask(sender, target netip.Addr) (sent bool) {
 	var b [28]byte
 	binary.BigEndian.PutUint16(b[0:], 1)      // Ethernet
 	binary.BigEndian.PutUint16(b[2:], 0x0800) // IPv4
@@ -54,9 +54,10 @@ func (a *arpConn) ask(sender, target netip.Addr) {
 	// A lost request is repeated by those who sent it. They serve others too, so a
 	// device whose queue stands still is not waited for.
 	_ = a.rc.Write(func(fd uintptr) bool {
-		_ = unix.Sendto(int(fd), b[:], unix.MSG_DONTWAIT, sa)
+		sent = unix.Sendto(int(fd), b[:], unix.MSG_DONTWAIT, sa) == nil
 		return true
 	})
+	return sent
 }
 
 // read waits for one packet and tells who says to have which address.

@@ -44,12 +44,20 @@ type pending struct {
 	message []byte
 	owner   lease.MAC
 	tries   int // addresses that were found in use before
-	asked   int
-	sent    time.Time
-	by      lease.MAC // the station that has the address, zero = none yet
+	asked   int // requests that the device has taken
+	// came is when the message came, sent when the first request went.
+	came, sent time.Time
+	by         lease.MAC // the station that has the address, zero = none yet
 }
 
 type probes map[netip.Addr]*pending
+
+// ask asks who has the address.
+func (p *pending) ask(c *conn, ip netip.Addr) {
+	if c.arp.ask(c.ip, ip) {
+		p.asked++
+	}
+}
 
 // frame is an answer that is ready to be sent.
 type frame struct {
@@ -67,9 +75,9 @@ func (s *Server) probe(c *conn, p pending, ip netip.Addr, now time.Time) {
 	if len(s.probes) >= maxProbes {
 		return
 	}
-	s.probes[ip] = &pending{message: slices.Clone(p.message), owner: p.owner, tries: p.tries, asked: 1, sent: now}
+	s.probes[ip] = &pending{message: slices.Clone(p.message), owner: p.owner, tries: p.tries, came: now, sent: now}
 	s.waiting.Store(true)
-	c.arp.ask(c.ip, ip)
+	s.probes[ip].ask(c, ip)
 	select {
 	case s.probing <- struct{}{}:
 	default:
@@ -113,10 +121,15 @@ func (s *Server) settleBatch(c *conn) (out []frame, stored, left bool) {
 	for ip, p := range s.probes {
 		taken := p.by != (lease.MAC{})
 		switch age := now.Sub(p.sent); {
+		case !taken && p.asked == 0:
+			if p.sent = now; now.Sub(p.came) > probeTime {
+				delete(s.probes, ip) // nobody can be asked, and its client comes again
+			} else {
+				p.ask(c, ip)
+			}
 		case !taken && age < probeTime:
 			if age >= probeAgain && p.asked == 1 {
-				p.asked++
-				c.arp.ask(c.ip, ip)
+				p.ask(c, ip)
 			}
 		case len(due) == batchSize: // of the next batch
 		case !taken:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -177,7 +178,10 @@ func (e *engine) pass(ctx context.Context) {
 	}
 	if e.snapshot != nil {
 		e.startLookups(ctx)
-		e.publish(ctx)
+		before := e.publishedAt
+		if e.publish(ctx); e.publishedAt != before {
+			state.Settled = false // it was looked at before that
+		}
 		e.keepResolved()
 		e.prober.start(ctx, time.Now(), vips(e.table))
 		e.set("probe", e.prober.problems(e.table))
@@ -221,6 +225,13 @@ func (e *engine) set(source string, ps []routes.Problem) {
 // accept makes a snapshot the one to be served, unless that would take every
 // backend away because none of them is valid.
 func (e *engine) accept(s *agent.Snapshot) {
+	if e.snapshot != nil && e.snapshot.Version == s.Version && reflect.DeepEqual(e.snapshot.Table, s.Table) && reflect.DeepEqual(e.snapshot.Problems, s.Problems) {
+		if e.source == e.snapshot {
+			e.source = s // the same again, from a stream that is new
+		}
+		e.snapshot = s
+		return
+	}
 	t, problems := s.Table.Validate()
 	e.set("table", slices.Concat(s.Problems, problems))
 	if len(t.Backends) == 0 && (len(s.Table.Backends) > 0 || len(s.Problems) > 0) {
