@@ -44,6 +44,7 @@ func TestATenantWhoForges(t *testing.T) {
 	w := build(t, 28, "omega")
 	o := env.Operator(t, testenv.DefaultOptions())
 	ready(t, w)
+	settled(t, o)
 	victim := w.clusters[0].ControlPlane()
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "allow-infrastructure"}}
 	before := get(t, policy).DeepCopy().Spec
@@ -60,8 +61,13 @@ func TestATenantWhoForges(t *testing.T) {
 		require.NoError(t, c.Create(t.Context(), thief))
 		condition(t, thief, v1alpha1.ConditionAdmitted, metav1.ConditionFalse, v1alpha1.ReasonHostedClusterNotFound)
 		forged := get(t, w.attachments[0]).Status.Observed
-		thief.Status.Observed, thief.Status.ControlPlaneNamespace = forged, v1alpha1.NamespaceName(victim)
-		require.NoError(t, c.Status().Update(t.Context(), thief))
+		testenv.Eventually(t, patience, func() error {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(thief), thief); err != nil {
+				return err
+			}
+			thief.Status.Observed, thief.Status.ControlPlaneNamespace = forged, v1alpha1.NamespaceName(victim)
+			return c.Status().Update(t.Context(), thief) // the operator may write at the same time
+		})
 		merge(t, thief, `{"metadata":{"annotations":{"example.com/poke":"1"}},"spec":{"dns":{"clusterName":"poke"}}}`)
 		testenv.Eventually(t, patience, func() error {
 			if uid := get(t, thief).Status.Observed.HostedClusterUID; uid != "" {
@@ -134,17 +140,18 @@ func letIn(t *testing.T, h testenv.Hosted, infras ...string) {
 }
 
 // behaviours B6, B11: what goes while no operator runs is gone at once, or as soon
-// as the operator is back, and a control plane that two attachments name stays open
-// to the one that is left.
+// as the operator is back, and a control plane whose attachment has gone is open to
+// the one that came meanwhile.
 func TestWhatWentWhileTheOperatorWasAwayIsTakenBack(t *testing.T) {
 	gone, deleted := build(t, 29, "away"), build(t, 44, "infraless")
 	first := env.Operator(t, testenv.DefaultOptions())
 	ready(t, gone)
 	ready(t, deleted)
 	shared := build(t, 90, "shared")
-	second := alsoOn(t, shared, 91)
-	letIn(t, shared.clusters[0], "second", "vlan")
+	ready(t, shared)
+	letIn(t, shared.clusters[0], "vlan")
 	require.NoError(t, first.Stop())
+	second := alsoOn(t, shared, 91)
 	require.NoError(t, env.Client.Delete(t.Context(), shared.attachments[0]))
 	testenv.Eventually(t, patience, func() error { return env.Gone(t.Context(), shared.attachments[0]) })
 	require.NoError(t, env.Client.Delete(t.Context(), gone.attachments[0]))
