@@ -24,7 +24,7 @@ type answers int
 
 // RoundTrip implements http.RoundTripper.
 func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{Body: io.NopCloser(bytes.NewReader(make([]byte, a)))}, nil
+	return &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, a)))}, nil
 }
 
 // read reads an answer of that length, and closes it.
@@ -91,7 +91,7 @@ type slowly time.Duration
 // RoundTrip implements http.RoundTripper.
 func (s slowly) RoundTrip(*http.Request) (*http.Response, error) {
 	<-time.After(time.Duration(s))
-	return &http.Response{Body: io.NopCloser(s)}, nil
+	return &http.Response{Header: http.Header{}, Body: io.NopCloser(s)}, nil
 }
 
 // Read implements io.Reader.
@@ -243,6 +243,9 @@ func TestOnlyJSONIsDecoded(t *testing.T) {
 			require.ErrorIs(t, err, errNoJSON, kind)
 		}
 	}
+	silent := &http.Response{Header: http.Header{}}
+	require.NoError(t, legible(silent))
+	require.Equal(t, "application/json", silent.Header.Get("Content-Type"), "else a client for metadata would take it for Protocol Buffers")
 }
 
 // heard keeps what a request accepts.
@@ -251,7 +254,7 @@ type heard struct{ accept string }
 // RoundTrip implements http.RoundTripper.
 func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.accept = r.Header.Get("Accept")
-	return &http.Response{Body: http.NoBody}, nil
+	return &http.Response{Header: http.Header{}, Body: http.NoBody}, nil
 }
 
 // behaviour G7: nothing but JSON is asked for where JSON would do.

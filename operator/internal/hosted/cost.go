@@ -42,10 +42,12 @@ func asksJSON(r *http.Request) *http.Request {
 }
 
 // legible says whether an answer is one whose cost can be told: our client would decode
-// YAML and Protocol Buffers too, whatever it has asked for. It decodes no text.
+// YAML and Protocol Buffers too, whatever it has asked for. It decodes no text. What
+// says nothing of itself is read as what was reckoned.
 func legible(resp *http.Response) error {
 	kind := resp.Header.Get("Content-Type")
 	if kind == "" {
+		resp.Header.Set("Content-Type", "application/json")
 		return nil
 	}
 	media, _, err := mime.ParseMediaType(kind)

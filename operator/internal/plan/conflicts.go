@@ -153,7 +153,18 @@ func sideBySide(a, b netClaim) bool {
 	if a.cidr.Overlaps(b.cidr) && !a.holds.cidr.Overlaps(b.holds.cidr) {
 		return false
 	}
+	if contested(a, b) {
+		return false
+	}
 	return !a.dhcp || !b.dhcp || a.holds.dhcp && b.holds.dhcp
+}
+
+// contested: both claim an address for a server that not both of them hold.
+func contested(a, b netClaim) bool {
+	return slices.ContainsFunc(a.servers, func(s netip.Addr) bool {
+		held := slices.Contains(a.holds.servers, s) && slices.Contains(b.holds.servers, s)
+		return slices.Contains(b.servers, s) && !held
+	})
 }
 
 // meets: they overlap, share a server's address, or both serve DHCP.

@@ -172,6 +172,8 @@ func TestARecordTakesNothingFromAnotherNamespace(t *testing.T) {
 	}
 	bare := func(net string) plan.Infra { i := other("203.0.113"); i.Network = record(net); return i }
 	faulty := func(i plan.Infra) plan.Infra { i.Spec.NetworkConfig.Gateway = ""; return i }
+	movedOnto := holding(other("192.0.2"), "192.0.2", vlan100)
+	movedOnto.Network.ProxyServerIP = "192.0.2.14"
 	movedProxy := func(s *v1alpha1.InfraSpec) { s.InfraComponents.Proxy.ServerIP = "192.0.2.14" }
 	movedNetwork := func(s *v1alpha1.InfraSpec) { *s = elsewhere("x", "vlan100", "198.51.100").Spec }
 	for _, tt := range []struct {
@@ -195,6 +197,7 @@ func TestARecordTakesNothingFromAnotherNamespace(t *testing.T) {
 		{"one that holds the same addresses on another VLAN does not bring them here", holding(other("192.0.2"), "192.0.2", vlan200), victim(), "DuplicateNetwork", false},
 		{"and does not take them from us", victim(), holding(other("192.0.2"), "192.0.2", vlan200), "", false},
 		{"one that is beside us without DHCP does not move onto us", holding(other("192.0.2", noDHCP), "198.51.100", vlan100), victim(), "DuplicateNetwork", false},
+		{"nor onto one of our addresses", movedOnto, victim(), "DuplicateNetwork", false},
 		{"nor does it switch DHCP on", with(holding(other("198.51.100", noDHCP), "198.51.100", vlan100), yesDHCP), victim(), "DuplicateNetwork", false},
 		{"we do not move onto one that is beside us", victim(movedNetwork), holding(other("198.51.100", noDHCP), "198.51.100", vlan100), "DuplicateNetwork", false},
 		{"nor onto one that wants something else by now, and serves as it did", victim(movedNetwork), holding(other("203.0.113", noDHCP), "198.51.100", vlan100), "DuplicateNetwork", false},

@@ -84,6 +84,10 @@ type stepResult struct {
 // Reconcile records the facts of the hosted cluster and runs the steps.
 func (c *Controller) Reconcile(ctx context.Context, a *v1alpha1.InfraClusterAttachment) (reconcile.Result, error) {
 	c.Gatherer.Started(client.ObjectKeyFromObject(a))
+	// What is carried on from pass to pass is read back from the status.
+	if err := c.statusWriter().Recall(a); err != nil {
+		return outcome.Result(err)
+	}
 	if a.DeletionTimestamp != nil {
 		before := a.DeepCopy()
 		err := c.release(ctx, a)

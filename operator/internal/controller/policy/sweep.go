@@ -58,10 +58,10 @@ func (s *Sweeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 		a := &attachments[i]
 		letIn, known := s.Policies.said(a.UID, r.Name)
 		switch {
-		case a.DeletionTimestamp != nil || owed:
+		case a.DeletionTimestamp != nil:
 		case known && letIn:
 			return reconcile.Result{RequeueAfter: writtenBy}, nil // its status tells by then
-		case admitted(a, r.Name):
+		case !owed && admitted(a, r.Name):
 			return reconcile.Result{}, nil
 		}
 	}
